@@ -13,15 +13,15 @@
 
 namespace quern {
 
-/// Free and total bytes, as far as an allocator knows them.
+/// Free and total bytes that an allocator reports.
 struct MemoryInfo {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
 };
 
 /// The source of device memory (Session::set_allocator): the driver, a pool, or an allocator of the program.
-/// The shape is RMM's memory resource and covers what Numba's external memory managers do for device memory.
-/// Called with the context current, from any thread; never under a lock of quern's.
+/// The interface is that of RMM's memory resources, and it covers the device memory part of Numba's external
+/// memory managers. Called with the context current, from any thread; never under a lock of quern's.
 class QUERN_API DeviceAllocator {
  public:
   virtual ~DeviceAllocator();
@@ -33,17 +33,17 @@ class QUERN_API DeviceAllocator {
   /// use it; work on other streams has ended. For the per-thread default stream all work has ended, since
   /// this may be called from another thread, where the handle means another stream.
   virtual void deallocate(void* address, std::size_t bytes, std::size_t alignment, StreamView stream) = 0;
-  /// Gives unused memory back to wherever it came from.
+  /// Returns unused memory to the source that it came from.
   virtual void trim() {}
   virtual std::optional<MemoryInfo> memory_info() { return std::nullopt; }
   /// False if deallocate() itself waits for all work on the device, as the driver's allocator does. True:
   /// arrays that other streams use are kept until that work has run.
   virtual bool is_stream_ordered() const noexcept { return true; }
-  /// CUmemoryPool, as void*, that the memory comes from; null: it comes from elsewhere.
+  /// The CUmemoryPool of the memory, as void*; null if it comes from another source.
   virtual void* native_pool() const noexcept { return nullptr; }
 };
 
-/// Any type with these two functions, as RMM's memory resources.
+/// Any type with these two functions, for example RMM's memory resources.
 template <class R>
 concept MemoryResource = requires(R& resource, void* address, std::size_t bytes, StreamView stream) {
   { resource.allocate(bytes, bytes, stream) } -> std::convertible_to<void*>;

@@ -77,9 +77,9 @@ constexpr bool outlives_call() {
 
 }  // namespace detail
 
-/// A host array as an argument, narrowed: `kernel(config)(In(x), Out(y), InOut(z))`. The array must live
-/// until the launch is over: on a stream, until it is synchronised, unless it is an NDArray that owns its
-/// memory.
+/// A host array as an argument, with its direction: `kernel(config)(In(x), Out(y), InOut(z))`. The array must
+/// live until the launch is over: on a stream, until it is synchronised, unless it is an NDArray that owns
+/// its memory.
 struct HostArgument {
   NDArray array;
   Transfer transfer = Transfer::in_out;
@@ -166,7 +166,7 @@ class QUERN_API Argument {
   const void* data() const noexcept { return external_ != nullptr ? external_ : inline_; }
   std::size_t size() const noexcept { return size_; }
   const DeviceNDArray* array() const noexcept { return array_; }
-  /// The memory of an array, or of an address that was given as a DeviceBuffer; null: not known.
+  /// The memory of an array, or of an address that was given as a DeviceBuffer; null if it is not known.
   const DeviceBuffer* buffer() const noexcept { return buffer_; }
   const HostArgument* host() const noexcept { return host_.get(); }
   const SmartArray* smart() const noexcept { return smart_; }
@@ -218,7 +218,7 @@ class QUERN_API Argument {
     kind_ = Kind::smart;
     smart_ = &array;
   }
-  /// As a C++ compiler lays out a struct of these members.
+  /// Lays the members out as a C++ compiler does in a struct.
   template <class Tuple>
   void set_tuple(const Tuple& tuple) {
     kind_ = Kind::bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // component: abi
-// Typed views of host memory with as many axes as their type says: what std::mdspan is from C++23 on, with
-// strides. Any mdspan (std's, or a library's for C++20) is taken wherever a host array is.
+// Typed views of host memory whose type gives the number of axes, like C++23's std::mdspan, with strides.
+// Functions that take a host array take any mdspan as well (std's, or a library's for C++20).
 #pragma once
 
 #include <array>
@@ -40,9 +40,9 @@ concept StridedMdspan =
                             const std::array<typename M::index_type, Rank>&> &&
     std::constructible_from<M, T*, const typename M::mapping_type&>;
 
-/// Elements of type T along `Rank` axes in memory that others own: by value, not kept. Extents count
-/// elements, strides bytes, so that a field of an array of records is one as well. Indices are not checked,
-/// as std's are not, but asserted.
+/// A view of elements of type T along `Rank` axes in memory that others own; passed by value, keeps nothing
+/// alive. Extents count elements, strides bytes, so that a field of an array of records is such a view as
+/// well. Indices are not checked, as std's are not, but asserted.
 template <class T, std::size_t Rank>
 class ArrayView {
  public:
@@ -59,7 +59,7 @@ class ArrayView {
   }
   ArrayView(T* data, const Extents& extents, const Extents& strides_bytes) noexcept
       : data_(data), extents_(extents), strides_bytes_(strides_bytes) {}
-  /// A view that must not be written through.
+  /// A view whose elements are const.
   operator ArrayView<const T, Rank>() const noexcept  // NOLINT(google-explicit-constructor)
     requires(!std::is_const_v<T>)
   {
@@ -110,8 +110,8 @@ class ArrayView {
     return true;
   }
 
-  /// As a std::mdspan, or a library's, with layout_stride, which wants strides that are positive multiples of
-  /// an element; all numbers must fit its index type. Both are asserted.
+  /// Converts to a std::mdspan, or a library's, with layout_stride. It requires strides that are positive
+  /// multiples of an element, and numbers that fit its index type; both are asserted.
   template <class M>
     requires StridedMdspan<M, T, Rank>
   operator M() const {  // NOLINT(google-explicit-constructor)
@@ -119,7 +119,7 @@ class ArrayView {
     std::array<I, Rank> extents{};
     std::array<I, Rank> strides{};
     for (std::size_t axis = 0; axis < Rank; ++axis) {
-      const bool matters = extents_[axis] > 1;  // of one element or none the stride says nothing
+      const bool matters = extents_[axis] > 1;  // the stride of an axis of one element or none is not used
       assert(!matters || (stride_bytes(axis) > 0 && stride(axis) * kItemBytes == stride_bytes(axis)));
       assert(std::in_range<I>(extents_[axis]) && (!matters || std::in_range<I>(stride(axis))));
       extents[axis] = static_cast<I>(extents_[axis]);

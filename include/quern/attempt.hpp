@@ -11,7 +11,7 @@
 
 namespace quern {
 
-/// An Error as diagnostics: its own, or one made of its ErrorCode and its message.
+/// The diagnostics of an Error: its own, or one that is made of its ErrorCode and its message.
 QUERN_API Diagnostics diagnostics_of(const Error& error);
 
 /// Calls `action` if failure is expected: quern's exceptions are returned as diagnostics.

@@ -11,8 +11,8 @@
 
 namespace quern::detail {
 
-/// One whole number an axis: extents or strides. As many as arrays usually have lie in the object, so that
-/// views of arrays need no memory.
+/// One integer per axis: extents or strides. The object stores the usual number of axes inline, so that views
+/// of arrays allocate no memory.
 class AxisList {
  public:
   AxisList() noexcept = default;

@@ -36,11 +36,11 @@ struct BundleOptions {
   LoadOptions load = {};
   /// The file of keys, whose first signs the bundle; empty: it is not signed.
   std::filesystem::path key_file = {};
-  /// Threads that compile; 0: one a processor.
+  /// Threads that compile; 0: one per processor.
   unsigned thread_count = 0;
 };
 
-/// A source, or a kernel of it, that is not in a bundle, or not as a whole.
+/// A source, or one of its kernels, that is missing from a bundle or incomplete in it.
 struct BundleProblem {
   std::string file;    ///< below the folder; of warm_disk_cache() with its path
   std::string kernel;  ///< may be empty: all
@@ -50,7 +50,7 @@ struct BundleProblem {
 
 struct BundleReport {
   std::size_t file_count = 0;          ///< .cu and .py files below the folder
-  std::size_t compiled_count = 0;      ///< modules that were compiled: one a file, kernel and architecture
+  std::size_t compiled_count = 0;      ///< modules that were compiled: one per file, kernel and architecture
   std::vector<BundleProblem> failed;   ///< sources with errors, targets that cannot be compiled for
   std::vector<BundleProblem> skipped;  ///< kernels that need more options, sources that no bundle can hold
   std::size_t entry_count = 0;
@@ -58,15 +58,16 @@ struct BundleReport {
 };
 
 /// Compiles the `.cu` and `.py` files below `folder` and writes the bundle `file`, as a whole or not at all;
-/// only its owner may write to it. No device is needed. Files that fail or are skipped do not keep the others
-/// out. Equal sources, options, toolkit and quern give equal bytes. Throws Error(io, usage, not_found) where
-/// nothing is written: a folder or a key file that cannot be read, no NVRTC, a target that is none.
+/// only its owner may write to it. No device is needed. The bundle has the other files if some fail or are
+/// skipped. Equal sources, options, toolkit and quern give equal bytes. Throws Error(io, usage, not_found),
+/// and writes nothing, for a folder or a key file that cannot be read, without NVRTC, and for an unknown
+/// target.
 QUERN_API BundleReport make_bundle(const std::filesystem::path& folder, const std::filesystem::path& file,
                                    const BundleOptions& options = {});
 
-/// Compiles the same files for the same architectures into the compile cache on disk, under the paths that
-/// they have; no machine code of the CPU device. Without that cache the work is lost. Throws as make_bundle()
-/// does.
+/// Compiles the same files for the same architectures into the compile cache on disk, under their paths; it
+/// makes no machine code of the CPU device. If that cache is off, the results are lost. Throws as
+/// make_bundle() does.
 QUERN_API BundleReport warm_disk_cache(const std::filesystem::path& folder,
                                        const BundleOptions& options = {});
 
@@ -76,8 +77,8 @@ struct BundleInfo {
   std::uint64_t size_bytes = 0;
 };
 
-/// These read a bundle as a program would. `key_file` may be empty. They throw Error(io) for files that are
-/// refused.
+/// These functions read a bundle as a program does. `key_file` may be empty. They throw Error(io) for files
+/// that are refused.
 QUERN_API BundleInfo bundle_info(const std::filesystem::path& file,
                                  const std::filesystem::path& key_file = {});
 /// Ordered by kind and key; times are 0.
@@ -94,7 +95,7 @@ QUERN_API BundleVerification verify_bundle(const std::filesystem::path& file,
 /// A bundle of QUERN_CACHE_BUNDLES.
 struct NamedBundle {
   std::string file;
-  std::string refusal;  ///< why it is not used; empty: it is
+  std::string refusal;  ///< why it is not used; empty if it is used
   BundleInfo info;
 };
 /// The bundles that the environment names now.

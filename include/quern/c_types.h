@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 // component: session
-/* What quern.h's functions take and give; programs include that. Its first lines say how structs grow. */
+/* The types of quern.h's functions; programs include quern.h. Its first lines say how structs grow. */
 #ifndef QUERN_C_TYPES_H
 #define QUERN_C_TYPES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* In C++ too an enum is 32 bits of any value: quern refuses those that it does not know. */
+/* In C++ too an enum has 32 bits and may hold any value: quern rejects unknown values. */
 #ifdef __cplusplus
 #define QUERN_C_INT32 : int32_t
 extern "C" {
@@ -19,14 +19,14 @@ typedef enum QuernStatus QUERN_C_INT32 {
   QUERN_OK = 0,
   QUERN_USAGE = 1,         /* arguments do not fit */
   QUERN_COMPILE = 2,       /* source or PTX was refused */
-  QUERN_NOT_FOUND = 3,     /* a file, kernel, device or library is not there */
+  QUERN_NOT_FOUND = 3,     /* a file, kernel, device or library does not exist */
   QUERN_DRIVER = 4,        /* a driver call failed */
   QUERN_OUT_OF_MEMORY = 5, /* device memory is exhausted */
   QUERN_DEVICE_FAULT = 6,  /* a kernel ended its context */
   QUERN_IO = 7,            /* a file could not be read or written */
   QUERN_UNSUPPORTED = 8,   /* understood, but not available here */
   QUERN_INTERNAL = 9,      /* a defect of quern's own */
-  QUERN_BAD_HANDLE = 10,   /* a handle that is released, of another kind, or invented */
+  QUERN_BAD_HANDLE = 10,   /* a handle that is released, of another kind, or invalid */
   QUERN_CANCELLED = 11     /* work that was waited for was cancelled (quern_stream_cancel) */
 } QuernStatus;
 
@@ -62,9 +62,9 @@ typedef struct QuernPending {
 } QuernPending; /* work in the background; releasing it cancels the work */
 typedef struct QuernCompiled {
   uint64_t id;
-} QuernCompiled; /* source that was compiled without a device */
+} QuernCompiled; /* a source that was compiled without a device */
 
-/* Element types; the numbers stay. */
+/* Element types; the numbers never change. */
 typedef enum QuernDtype QUERN_C_INT32 {
   QUERN_BOOL,
   QUERN_INT8,
@@ -83,7 +83,7 @@ typedef enum QuernDtype QUERN_C_INT32 {
   QUERN_COMPLEX128
 } QuernDtype;
 
-/* What one element of an array is: a record where `record` is given, bytes of which nothing is known where
+/* The type of one element of an array: a record if `record` is given, bytes without a description if
  * `opaque_bytes` is not 0 (not both), else a `dtype`. */
 typedef struct QuernRecord QuernRecord;
 typedef struct QuernElement {
@@ -112,23 +112,23 @@ struct QuernRecord {
 
 /* The last index changes fastest, or the first one. */
 typedef enum QuernOrder QUERN_C_INT32 { QUERN_ORDER_C, QUERN_ORDER_FORTRAN } QuernOrder;
-/* The elements of an array and how they lie. At most 64 dimensions. */
+/* The element type and the layout of an array. At most 64 dimensions. */
 typedef struct QuernArrayType {
   uint32_t struct_bytes; /* sizeof(QuernArrayType), set by the caller */
-  QuernOrder order;      /* where no strides are given */
+  QuernOrder order;      /* if no strides are given */
   QuernElement element;
   int32_t ndim;
   uint32_t reserved; /* 0 */
   const int64_t* shape;
-  const int64_t* strides; /* bytes, one a dimension; null: contiguous in `order` */
+  const int64_t* strides; /* bytes, one per dimension; null: contiguous in `order` */
 } QuernArrayType;
 /* An array in host memory of the program's. */
 typedef struct QuernHostArray {
   uint32_t struct_bytes; /* sizeof(QuernHostArray), set by the caller */
-  int32_t read_only;     /* not 0: refused wherever it would be written to */
+  int32_t read_only;     /* not 0: rejected as a target */
   void* data;            /* element 0 */
   const QuernArrayType* type;
-  QuernPin pin; /* page-locked memory that all of it lies in: queued copies use it directly; or {0} */
+  QuernPin pin; /* page-locked memory that contains all of it: queued copies use it directly; or {0} */
 } QuernHostArray;
 
 /* The CUDA Array Interface, version 3, as a C struct. */
@@ -142,11 +142,11 @@ typedef struct QuernCudaArray {
   const int64_t* strides; /* null: C-contiguous */
   const char* typestr;    /* "<f4" */
   const void* mask;       /* null */
-  int32_t has_stream;     /* 0: nothing to wait for */
+  int32_t has_stream;     /* 0: no stream to wait for */
   int32_t reserved;
   uint64_t stream; /* 1 the legacy default stream, 2 the per-thread one, else a CUstream; 0 is refused */
-  /* The element in full: a record's fields, and bfloat16, for which typestr has no letter; null: what typestr
-   * says, a "|V.." being opaque. Since version 4. */
+  /* The complete element type: a record's fields, and bfloat16, for which typestr has no letter; null: the
+   * type of typestr, in which "|V.." is opaque. Since version 4. */
   const QuernElement* descr;
 } QuernCudaArray;
 
@@ -155,8 +155,8 @@ typedef enum QuernWhere QUERN_C_INT32 { QUERN_WHERE_HOST, QUERN_WHERE_DEVICE } Q
 
 /* One index of quern_array_index(), with Python's meaning; negative numbers count from the end. */
 typedef enum QuernIndexKind QUERN_C_INT32 {
-  QUERN_INDEX_AT,       /* position `start`: the axis goes */
-  QUERN_INDEX_SLICE,    /* start:stop:step, with those bounds that are given */
+  QUERN_INDEX_AT,       /* position `start`: removes the axis */
+  QUERN_INDEX_SLICE,    /* start:stop:step, with the bounds that are given */
   QUERN_INDEX_ELLIPSIS, /* all axes that are not named */
   QUERN_INDEX_NEW_AXIS  /* a new axis of extent 1 */
 } QuernIndexKind;
@@ -172,7 +172,7 @@ typedef struct QuernIndex {
 /* Options of a new stream. */
 typedef struct QuernStreamOptions {
   uint32_t struct_bytes; /* sizeof(QuernStreamOptions), set by the caller */
-  int32_t priority;      /* lower numbers go first; outside the device's range the nearest inside it */
+  int32_t priority;      /* lower numbers run first; clamped to the device's range */
   int32_t non_blocking;  /* not 0: not ordered with the legacy default stream */
   uint32_t reserved;     /* 0 */
 } QuernStreamOptions;
@@ -194,12 +194,12 @@ typedef struct QuernLaunch {
   uint32_t block[3];
   uint64_t shared_bytes;
   QuernStream stream;
-  /* Nanoseconds; longer than that the kernel ends with its context, QUERN_DEVICE_FAULT. 0: as long as the
-   * session allows. QUERN_UNSUPPORTED on a GPU. Since version 6. */
+  /* Nanoseconds; a kernel that runs longer is ended, and its context with it: QUERN_DEVICE_FAULT. 0: the
+   * session's limit applies. QUERN_UNSUPPORTED on a GPU. Since version 6. */
   uint64_t timeout_ns;
 } QuernLaunch;
 
-/* What quern_session_open_with() opens; all 0 is quern_session_open(). */
+/* Options of quern_session_open_with(); all 0 is quern_session_open(). */
 typedef struct QuernSessionOptions {
   uint32_t struct_bytes;      /* sizeof(QuernSessionOptions), set by the caller */
   uint32_t isolated;          /* not 0: a context of its own, see quern_session_open_isolated() */
@@ -216,9 +216,9 @@ typedef enum QuernArgumentKind QUERN_C_INT32 {
   QUERN_ARGUMENT_ADDRESS, /* `data` is a device address */
   QUERN_ARGUMENT_STRUCT,  /* `data` points to `bytes` bytes, passed by value */
   /* `data` points to a QuernHostArray that is copied to the device before the kernel (in), back after it
-   * (out), or both, on the launch's stream. Without a stream the values are there on return; with one the
-   * array's memory must live until it is synchronised. Pageable memory that earlier queued copies are still
-   * to fill is waited for in the call. A record is an array of no dimensions. */
+   * (out), or both, on the launch's stream. Without a stream the array has its values on return; with one the
+   * array's memory must live until the stream is synchronised. The call waits for earlier queued copies into
+   * pageable memory that it reads or writes. A record is an array of no dimensions. */
   QUERN_ARGUMENT_IN,
   QUERN_ARGUMENT_OUT,
   QUERN_ARGUMENT_IN_OUT,
@@ -232,22 +232,24 @@ typedef struct QuernArgument {
   size_t bytes;
 } QuernArgument;
 
-/* A program's own allocator, called with the context current, from any thread. */
+/* An allocator of the program, called with the context current, from any thread. */
 typedef struct QuernAllocator {
   uint32_t struct_bytes; /* sizeof(QuernAllocator), set by the caller */
   uint32_t reserved;
   void* user;
-  /* Device memory that work on `cu_stream` may use from here on; null: there is none. */
+  /* Returns device memory that work on `cu_stream` may use from here on; null if there is none. */
   void* (*allocate)(void* user, size_t bytes, size_t alignment, void* cu_stream);
-  /* The same numbers. Work queued on `cu_stream` may still use it, work on other streams has ended. */
+  /* Called with the same numbers. Work queued on `cu_stream` may still use the memory, work on other streams
+   * has ended. */
   void (*deallocate)(void* user, void* memory, size_t bytes, size_t alignment, void* cu_stream);
-  void (*release)(void* user); /* when the last memory has gone back and the allocator is not used; or null */
-  /* Since version 4. Gives unused memory back to wherever it came from; or null. */
+  void (*release)(
+      void* user); /* called once all memory is deallocated and the allocator is unused; or null */
+  /* Since version 4. Returns unused memory to the source that it came from; or null. */
   void (*trim)(void* user);
-  /* What it has, bytes; returns 0 where it does not know; or null. */
+  /* The allocator's memory in bytes; returns 0 if that is not known; or null. */
   int32_t (*memory_info)(void* user, size_t* free_bytes, size_t* total_bytes);
-  /* Not 0: deallocate() itself waits for all work on the device, so that nothing need be kept until the work
-   * of other streams has ended. */
+  /* Not 0: deallocate() itself waits for all work on the device, so that quern need not keep memory until the
+   * work of other streams has ended. */
   int32_t deallocate_waits;
   uint32_t reserved_2; /* 0 */
 } QuernAllocator;
@@ -256,7 +258,7 @@ typedef enum QuernLanguage QUERN_C_INT32 {
   QUERN_LANGUAGE_PTX,
   QUERN_LANGUAGE_PYTHON
 } QuernLanguage;
-/* A text that sources include by that name without its being a file. */
+/* A text that sources include by that name as if it were a file. */
 typedef struct QuernHeader {
   const char* name; /* "kernels/tile.cuh" */
   const char* text;
@@ -265,7 +267,7 @@ typedef struct QuernSource {
   uint32_t struct_bytes; /* sizeof(QuernSource), set by the caller */
   QuernLanguage language;
   const char* text;
-  const char* file_name;      /* what messages call it; may be null */
+  const char* file_name;      /* the name in messages; may be null */
   const char* const* options; /* NVRTC's: "--fmad=false" */
   size_t option_count;
   /* Since version 4. */
@@ -273,8 +275,8 @@ typedef struct QuernSource {
   size_t define_count;
   const char* const* include_dirs; /* searched in order, before the toolkit's own headers */
   size_t include_dir_count;
-  /* "scale<float>": instantiated at once, others when asked for; "&counter": a variable, kept though unused
-   */
+  /* "scale<float>": instantiated at once, other instances on request; "&counter": a variable that is kept
+   * even if unused */
   const char* const* name_expressions;
   size_t name_expression_count;
   int32_t fastmath;  /* not 0: --use_fast_math */
@@ -290,12 +292,12 @@ typedef struct QuernCompileOptions {
   uint32_t compute_capability; /* the virtual architecture of the PTX: 89; 0: 89 */
   uint32_t machine;        /* a GPU's architecture, 90, for its machine code beside the PTX; 0: PTX only */
   uint32_t driver_version; /* CUDA version of the driver that is to load the PTX, 12040; 0: any */
-  const char* kernel;      /* of Kernel Python: which kernel; null: the only one */
+  const char* kernel;      /* of Kernel Python: the kernel's name; null: the only kernel */
   const char* types;       /* of Kernel Python: its argument types; null: its decorator's */
 } QuernCompileOptions;
 typedef enum QuernCompiledText QUERN_C_INT32 {
   QUERN_COMPILED_PTX,
-  QUERN_COMPILED_CUDA_SOURCE, /* of Kernel Python: the CUDA C++ that was made from it; else empty */
+  QUERN_COMPILED_CUDA_SOURCE, /* of Kernel Python: the CUDA C++ that was generated from it; else empty */
   QUERN_COMPILED_LOG          /* the compiler's warnings */
 } QuernCompiledText;
 /* Counts of compilations: of a session, or of the process. */
@@ -304,13 +306,13 @@ typedef struct QuernCompileStats {
   uint32_t reserved;
   uint64_t translations; /* of Kernel Python into CUDA C++ */
   uint64_t nvrtc_runs;
-  uint64_t cache_hits; /* requests for what was compiled already, or was being compiled by another thread */
+  uint64_t cache_hits; /* requests whose result was compiled, or was being compiled by another thread */
   uint64_t disk_hits;  /* requests that the cache on disk answered */
 } QuernCompileStats;
 /* A tier of the compile cache. */
 typedef enum QuernCacheTier QUERN_C_INT32 {
   QUERN_CACHE_MEMORY, /* PTX of sources, in this process */
-  QUERN_CACHE_DISK    /* compiled sources, and what is known of NVRTC; not the CPU device's machine code */
+  QUERN_CACHE_DISK    /* compiled sources, and facts about NVRTC; not the CPU device's machine code */
 } QuernCacheTier;
 typedef struct QuernCacheStats {
   uint32_t struct_bytes; /* sizeof(QuernCacheStats), set by the caller */
@@ -329,7 +331,7 @@ typedef struct QuernCacheStats {
 } QuernCacheStats;
 
 typedef enum QuernDeviceKind QUERN_C_INT32 { QUERN_DEVICE_CPU, QUERN_DEVICE_CUDA } QuernDeviceKind;
-/* What the device's driver answers. */
+/* Properties of a device, from its driver. */
 typedef struct QuernDeviceInfo {
   uint32_t struct_bytes; /* sizeof(QuernDeviceInfo), set by the caller */
   QuernDeviceKind kind;
@@ -344,9 +346,9 @@ typedef struct QuernDeviceInfo {
   uint32_t max_grid[3];
   uint32_t reserved;
   uint64_t total_memory_bytes;
-  uint64_t shared_bytes_per_block;     /* without asking */
-  uint64_t max_shared_bytes_per_block; /* that a launch may ask for */
-  char label[32];                      /* "cpu", "cuda:0": what quern_session_open() takes */
+  uint64_t shared_bytes_per_block;     /* the default limit */
+  uint64_t max_shared_bytes_per_block; /* that a launch may request */
+  char label[32];                      /* "cpu", "cuda:0": the argument of quern_session_open() */
   char name[256];
 } QuernDeviceInfo;
 
@@ -357,20 +359,20 @@ typedef enum QuernAccess QUERN_C_INT32 {
   QUERN_ACCESS_STORE,
   QUERN_ACCESS_ATOMIC
 } QuernAccess;
-/* What QuernFault::known may hold, together. */
+/* The bits of QuernFault::known. */
 #define QUERN_FAULT_BLOCK 1u   /* `block` */
-#define QUERN_FAULT_THREADS 2u /* `first_thread` and `last_thread`: it was one of these */
-#define QUERN_FAULT_THREAD 4u  /* it was this one: both are the same */
+#define QUERN_FAULT_THREADS 2u /* `first_thread` and `last_thread`: one of these threads faulted */
+#define QUERN_FAULT_THREAD 4u  /* this thread faulted: both are the same */
 #define QUERN_FAULT_ADDRESS 8u /* `address` */
-/* The launch, threads and line that met a kernel's fault; see quern_last_fault(). Texts are never null; "":
- * not known. They live until this thread's next call that fails. */
+/* The launch, threads and line of a kernel's fault; see quern_last_fault(). Texts are never null; "": not
+ * known. They live until this thread's next call that fails. */
 typedef struct QuernFault {
   uint32_t struct_bytes; /* sizeof(QuernFault), set by the caller */
   uint32_t known;
   uint32_t grid[3];         /* of the launch, in blocks; zeros: not known */
   uint32_t block_dim[3];    /* in threads */
   uint32_t block[3];        /* index in the grid */
-  uint32_t first_thread[3]; /* index in the block: the lowest that may have met it */
+  uint32_t first_thread[3]; /* index in the block: the lowest that may have faulted */
   uint32_t last_thread[3];
   uint32_t line; /* 0: not known */
   QuernAccess access;
@@ -384,16 +386,16 @@ typedef struct QuernFault {
 
 typedef struct QuernKernelInfo {
   uint32_t struct_bytes;   /* sizeof(QuernKernelInfo), set by the caller */
-  int32_t registers;       /* a thread */
-  uint64_t shared_bytes;   /* static, a block */
-  uint64_t local_bytes;    /* a thread */
+  int32_t registers;       /* per thread */
+  uint64_t shared_bytes;   /* static, per block */
+  uint64_t local_bytes;    /* per thread */
   uint64_t constant_bytes; /* of the module */
   uint32_t max_threads_per_block;
   uint32_t parameter_count;
-  double compile_ms; /* NVRTC's time; 0 where the result was cached */
+  double compile_ms; /* NVRTC's time; 0 if the result was cached */
 } QuernKernelInfo;
-/* A parameter; places and sizes in the parameter buffer. The texts live as long as the kernel's handle and
- * are empty where the source does not tell. */
+/* A parameter; offsets and sizes in the parameter buffer. The texts live as long as the kernel's handle and
+ * are empty if the source does not give them. */
 typedef struct QuernParameter {
   uint32_t struct_bytes; /* sizeof(QuernParameter), set by the caller */
   int32_t pointer;
@@ -408,7 +410,7 @@ typedef enum QuernKernelText QUERN_C_INT32 {
   QUERN_KERNEL_LOWERED_NAME, /* in the PTX */
   QUERN_KERNEL_SIGNATURE,    /* "saxpy(int n, float a, const float* x, float* y)" */
   QUERN_KERNEL_PTX,          /* of its module */
-  QUERN_KERNEL_CUDA_SOURCE   /* what NVRTC was given; empty for PTX */
+  QUERN_KERNEL_CUDA_SOURCE   /* the input of NVRTC; empty for PTX */
 } QuernKernelText;
 
 /* Messages; see quern_set_log_handler(). */
@@ -422,8 +424,8 @@ typedef struct QuernLogField {
   const char* name;
   const char* value;
 } QuernLogField;
-/* The library sets struct_bytes: a newer one may give more than the program knows of. Everything lives only
- * during the call of the handler. */
+/* The library sets struct_bytes: a newer one may give fields that the program does not know. All pointers are
+ * valid only during the call of the handler. */
 typedef struct QuernLogRecord {
   uint32_t struct_bytes;
   QuernLogLevel level;
@@ -432,18 +434,18 @@ typedef struct QuernLogRecord {
   const QuernLogField* fields;
 } QuernLogRecord;
 typedef void (*QuernLogHandler)(void* user, const QuernLogRecord* record);
-/* What one call of printf in a kernel printed, by one thread; struct_bytes and lifetime as above. */
+/* The output of one call of printf by one thread of a kernel; struct_bytes and lifetime as above. */
 typedef struct QuernDevicePrint {
   uint32_t struct_bytes;
   uint32_t reserved;
-  const char* text; /* with a NUL behind it; a kernel may print NULs as well */
+  const char* text; /* followed by a NUL; a kernel may print NULs as well */
   size_t text_bytes;
   const char* kernel; /* as its author wrote it */
-  void* context;      /* CUcontext, as of quern_session_context(); null: it is gone */
+  void* context;      /* CUcontext, as from quern_session_context(); null if it is destroyed */
 } QuernDevicePrint;
 typedef void (*QuernPrintfHandler)(void* user, const QuernDevicePrint* print);
 
-/* How far long work has come; see quern_session_set_progress(). */
+/* The progress of long work; see quern_session_set_progress(). */
 typedef enum QuernProgressStage QUERN_C_INT32 {
   QUERN_PROGRESS_TRANSLATE,      /* Kernel Python becomes CUDA C++ */
   QUERN_PROGRESS_COMPILE,        /* NVRTC makes PTX of CUDA C++ */
@@ -452,25 +454,25 @@ typedef enum QuernProgressStage QUERN_C_INT32 {
   QUERN_PROGRESS_COPY_TO_DEVICE, /* in bytes */
   QUERN_PROGRESS_COPY_TO_HOST
 } QuernProgressStage;
-/* One moment of one piece of work: its begin (`done` is 0), one in between, or its end. Work that fails or is
- * cancelled has no end. The library sets struct_bytes; everything lives only during the call. */
+/* The state of one piece of work: at its begin (`done` is 0), in between, or at its end. Work that fails or
+ * is cancelled has no end. The library sets struct_bytes; all pointers are valid only during the call. */
 typedef struct QuernProgress {
   uint32_t struct_bytes;
   QuernProgressStage stage;
   const char* name; /* a file, or of QUERN_PROGRESS_GENERATE a kernel; "" of copies */
   uint64_t done;
-  uint64_t total; /* 0: not known; `done` then counts NVRTC's signs of life */
+  uint64_t total; /* 0: not known; `done` then counts the calls that NVRTC makes back */
   int32_t finished;
   int32_t reserved;
 } QuernProgress;
-/* Returns 0 to go on, anything else to cancel. */
+/* Returns 0 to continue, another value to cancel. */
 typedef int32_t (*QuernProgressHandler)(void* user, const QuernProgress* progress);
 
-/* What a context holds of the driver's. */
+/* Kinds of driver resources that a context holds. */
 typedef enum QuernMemoryKind QUERN_C_INT32 {
   QUERN_MEMORY_ALL = -1,
-  QUERN_MEMORY_DEVICE = 0, /* of the driver's allocator */
-  QUERN_MEMORY_POOLED,     /* of another one */
+  QUERN_MEMORY_DEVICE = 0, /* from the driver's allocator */
+  QUERN_MEMORY_POOLED,     /* from another allocator */
   QUERN_MEMORY_MANAGED,
   QUERN_MEMORY_PINNED,
   QUERN_MEMORY_MAPPED,
@@ -482,11 +484,11 @@ typedef enum QuernMemoryKind QUERN_C_INT32 {
 typedef struct QuernMemoryStats {
   uint32_t struct_bytes; /* sizeof(QuernMemoryStats), set by the caller */
   uint32_t reserved;
-  uint64_t live_count; /* referred to */
+  uint64_t live_count; /* that have an owner */
   uint64_t live_bytes;
-  uint64_t pending_count; /* waiting to be released */
+  uint64_t pending_count; /* in the queue for their release */
   uint64_t pending_bytes;
-  uint64_t peak_bytes; /* the most that live and pending were together */
+  uint64_t peak_bytes; /* the maximum of live and pending bytes together */
   uint64_t made_count; /* since the context was opened */
 } QuernMemoryStats;
 

@@ -23,12 +23,12 @@ struct CacheTierStats {
   std::uint64_t max_bytes = 0;  ///< the bound of `size_bytes`
 };
 
-/// The cache on disk, as far as the compiler uses it: compiled sources, and what is known of NVRTC. The CPU
-/// device's machine code is not counted here.
+/// The compiler's part of the cache on disk: compiled sources, and facts about NVRTC. The CPU device's
+/// machine code is not counted here.
 struct DiskCacheStats {
   std::string directory;
   bool read_only = false;
-  std::uint64_t max_bytes = 0;  ///< the bound of what all entries take
+  std::uint64_t max_bytes = 0;  ///< the bound of the size of all entries
   std::uint64_t hits = 0;       ///< look-ups that found an entry
   std::uint64_t misses = 0;     ///< look-ups that found none; compiling a new source makes up to four
   std::uint64_t writes = 0;
@@ -37,11 +37,11 @@ struct DiskCacheStats {
   std::uint64_t evictions = 0;  ///< entries that this process removed to stay within the bound
 };
 
-/// Counts of the whole process, since its start.
+/// Counts of the whole process since its start.
 struct CompileCacheStats {
   CompileStats compiles;
   CacheTierStats memory;  ///< PTX of sources, in this process
-  /// Nothing if there is none: QUERN_CACHE=0, or no folder for it.
+  /// Nothing without that cache: QUERN_CACHE=0, or no folder for it.
   std::optional<DiskCacheStats> disk;
 };
 

@@ -33,7 +33,7 @@ struct CompileRequest {
   std::optional<std::uint32_t> machine = {};
   /// The CUDA version of the driver that is to load the PTX, 12040 is CUDA 12.4; 0: any.
   std::uint32_t driver_version = 0;
-  /// Is told how far translating and compiling have come, and may cancel them.
+  /// Receives the progress of translating and compiling, and may cancel them.
   ProgressHandler progress = {};
 };
 
@@ -67,7 +67,7 @@ struct CompiledSource {
 /// Error(not_found) if there is no NVRTC, Error(usage) for options that do not fit, Error(cancelled).
 /// Thread-safe.
 QUERN_API CompiledSource compile_source(const CompileRequest& request);
-/// Errors come back, not thrown.
+/// Returns errors instead of throwing them.
 QUERN_API Expected<CompiledSource> try_compile_source(const CompileRequest& request);
 
 }  // namespace quern

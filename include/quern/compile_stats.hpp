@@ -11,9 +11,9 @@ namespace quern {
 struct CompileStats {
   std::uint64_t translations = 0;  ///< of Kernel Python into CUDA C++
   std::uint64_t nvrtc_runs = 0;
-  std::uint64_t cache_hits = 0;  ///< requests for which all that NVRTC would see was compiled already, or was
-                                 ///< being compiled by another thread
-  std::uint64_t disk_hits = 0;   ///< requests that the compile cache on disk answered
+  std::uint64_t cache_hits = 0;       ///< requests whose whole input of NVRTC was compiled already, or was
+                                      ///< being compiled by another thread
+  std::uint64_t disk_hits = 0;        ///< requests that the compile cache on disk answered
   std::uint64_t remote_compiles = 0;  ///< requests that a compile server answered (QUERN_REMOTE)
   std::uint64_t bundle_hits = 0;      ///< requests that a bundle answered (QUERN_CACHE_BUNDLES)
 };

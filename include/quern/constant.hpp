@@ -11,8 +11,8 @@
 
 namespace quern {
 
-/// A value that the host gives to a name at a Kernel Python file's level, new or in place of the file's own:
-/// an array, or (0-d) a number. Numbers keep their type; std::int64_t and double are Python's own.
+/// The value that the host gives to a module-level name of a Kernel Python file, a new name or one of the
+/// file's: an array, or (0-d) a number. Numbers keep their type; std::int64_t and double are Python's own.
 struct Constant {
   Constant(std::string name_, NDArray value_) : name(std::move(name_)), value(std::move(value_)) {}
   template <class T>

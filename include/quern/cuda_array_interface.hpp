@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // component: abi
-// The CUDA Array Interface, version 3 (Numba manual, "CUDA Array Interface (Version 3)"), for C++: what
-// Python objects say in the dict __cuda_array_interface__, as a struct that any C++ type can give. quern.h
-// has the same as a C struct.
+// The CUDA Array Interface, version 3 (Numba manual, "CUDA Array Interface (Version 3)"), for C++: the
+// content of the dict __cuda_array_interface__ of Python objects as a struct, which any C++ type can return.
+// quern.h has the same as a C struct.
 #pragma once
 
 #include <concepts>
@@ -21,13 +21,13 @@ namespace quern {
 struct CudaArrayInterface {
   Shape shape;
   std::string typestr;     ///< "<f4"; "|V24" for a record
-  void* data = nullptr;    ///< device address of element 0; null only without elements
+  void* data = nullptr;    ///< device address of element 0; null only if the array has no elements
   bool read_only = false;  ///< consumers must not write
   std::optional<std::vector<std::int64_t>> strides_bytes;  ///< nothing: C-contiguous
-  std::optional<ElementType> descr;                        ///< the record behind "|V..", where there is one
-  const void* mask = nullptr;                              ///< masked arrays are refused
+  std::optional<ElementType> descr;  ///< the record type of a typestr "|V..", if it is known
+  const void* mask = nullptr;        ///< masked arrays are refused
   /// The producer's stream, whose work the consumer must wait for: 1 is the legacy default stream, 2 the
-  /// per-thread one, anything else a CUstream; 0 is not allowed. Nothing: no need to wait.
+  /// per-thread one, anything else a CUstream; 0 is not allowed. Nothing: the consumer need not wait.
   std::optional<std::uintptr_t> stream;
   int version = 3;
 };
@@ -43,7 +43,7 @@ concept CudaArrayPointer = requires(const P& pointer) {
   { pointer->cuda_array_interface() } -> std::convertible_to<CudaArrayInterface>;
 };
 
-/// Numba's is_cuda_array(): whether the interface is there, nothing more.
+/// Numba's is_cuda_array(): true if the type has the interface.
 template <class A>
 constexpr bool is_cuda_array(const A&) noexcept {
   return CudaArray<A> || CudaArrayPointer<A>;

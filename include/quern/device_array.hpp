@@ -36,10 +36,11 @@ concept DlpackArray = requires(const A& array, std::optional<StreamView> consume
   { array.to_dlpack(consumer) } -> std::same_as<dlpack::ManagedTensorVersioned*>;
 };
 
-/// Bytes of device memory, shared by all copies of this object; the last one schedules the release in the
-/// context's queue. Every copy without a stream is done on return; on a stream it is queued: a source span is
-/// staged before the call returns, a target span must outlive the synchronisation. Throws DriverError, and
-/// Error(usage) for a range outside the buffer and for writing to memory whose producer forbids it.
+/// Bytes of device memory, shared by all copies of this object; the destructor of the last one schedules the
+/// release in the context's queue. Every copy without a stream is done on return; on a stream it is queued: a
+/// source span is staged before the call returns, a target span must outlive the synchronisation. Throws
+/// DriverError, and Error(usage) for a range outside the buffer and for writing to memory whose producer
+/// forbids it.
 class QUERN_API DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -67,10 +68,16 @@ class QUERN_API DeviceBuffer {
 /// An N-dimensional array in device memory. Shape in elements, strides in bytes. Copies and views share the
 /// memory and keep it alive. Rank 0 and extents of 0 are legal.
 ///
+/// The array is a handle, as std::span and std::shared_ptr are: a const array object refers to the same
+/// elements for its whole life, and they can be written through it. Whether elements can be written is a
+/// property of the elements: in a DeviceArray<const T>, checked by the compiler, and in an array that
+/// is_read_only(), checked at run time, they cannot; the same holds for all copies and views of it. buffer()
+/// and data() give the memory itself, without that check.
+///
 /// Copies without a stream are done on return. With a stream they are queued: arrays that own their memory
 /// are kept alive until the copy has run, spans and NDArray::view()s are staged (sources) or must outlive the
 /// stream's synchronisation (targets).
-class QUERN_API DeviceNDArray : public StridedArray {
+class QUERN_API DeviceNDArray : public detail::ArrayViews<DeviceNDArray> {
  public:
   DeviceNDArray() = default;
   /// C-contiguous; `buffer` holds at least the product of `shape` elements.
@@ -80,13 +87,16 @@ class QUERN_API DeviceNDArray : public StridedArray {
 
   /// The device address of element 0.
   void* data() const noexcept { return static_cast<std::byte*>(buffer_.data()) + offset_bytes_; }
-  /// The memory, of the array that this is a view of.
+  /// The whole memory that this array is a view of.
   const DeviceBuffer& buffer() const noexcept { return buffer_; }
   std::int64_t offset_bytes() const noexcept { return offset_bytes_; }
-  /// True if it came from a producer that forbids writing, or is const data that was mapped. Copies to it are
-  /// rejected, and so are launches of kernels that could write to it: all except those whose source declares
-  /// the parameter const. PTX does not tell; pass the address, data(), to kernels in PTX that only read.
+  /// True if the elements must not be written: as_read_only() made the array, its producer forbids writing,
+  /// or it is const data that was mapped. Copies to it are rejected, and so are launches of kernels that
+  /// could write to it: all except those whose source declares the parameter const. PTX does not say which
+  /// parameters a kernel writes to; pass the address, data(), to kernels in PTX that only read.
   bool is_read_only() const noexcept;
+  /// The same array, read-only, as are all its views.
+  DeviceNDArray as_read_only() const;
 
   /// The array's description for consumers of the CUDA Array Interface. `stream`: they wait for its work
   /// first.
@@ -94,21 +104,10 @@ class QUERN_API DeviceNDArray : public StridedArray {
 
   // --- views: no memory is allocated, nothing is copied
 
-  template <class... I>
-    requires(std::convertible_to<I, Index> && ...)
-  DeviceNDArray operator()(I... indices) const {
-    const Index list[] = {Index(indices)..., kEllipsis};
-    return indexed(std::span<const Index>(list, sizeof...(I)));
-  }
-  DeviceNDArray operator[](Index index) const { return indexed({&index, 1}); }
-  DeviceNDArray indexed(std::span<const Index> indices) const;
-  DeviceNDArray transpose() const { return over(layout_.transposed()); }
   /// Numba's reshape: a view. Throws Error(usage) if the layout does not allow one. One extent may be -1.
   DeviceNDArray reshape(std::span<const std::int64_t> shape, Order order = Order::c) const;
-  DeviceNDArray reshape(std::initializer_list<std::int64_t> shape, Order order = Order::c) const {
-    return reshape(std::span(shape.begin(), shape.size()), order);
-  }
-  /// The twin for shapes that may need a copy.
+  using ArrayViews::reshape;
+  /// Returns the error if the shape needs a copy.
   Expected<DeviceNDArray> try_reshape(std::span<const std::int64_t> shape, Order order = Order::c) const;
   /// NumPy's ravel: a 1-D view if the layout allows it, otherwise a copy (queued on `stream`).
   DeviceNDArray ravel(Order order = Order::c, std::optional<StreamView> stream = {}) const;
@@ -119,8 +118,6 @@ class QUERN_API DeviceNDArray : public StridedArray {
 
   /// The same bytes as elements of another type (Numba's view(dtype)); see NDArray::as_element.
   DeviceNDArray as_element(const ElementType& element) const;
-  /// Without the axes of extent 1.
-  DeviceNDArray squeeze() const { return over(layout_.squeezed()); }
 
   // --- transfers
 
@@ -180,6 +177,7 @@ class QUERN_API DeviceNDArray : public StridedArray {
   void copy_bytes_to_host(std::span<std::byte> bytes, std::optional<StreamView> stream = {}) const;
 
  private:
+  friend class detail::ArrayViews<DeviceNDArray>;
   DeviceNDArray over(Layout layout, std::int64_t offset_bytes = 0) const;
   NDArray host_view(const void* bytes, std::size_t size, const char* what) const;
   NDArray fetch(const NDArray& target, std::optional<StreamView> stream) const;
@@ -192,27 +190,62 @@ class QUERN_API DeviceNDArray : public StridedArray {
 
   DeviceBuffer buffer_;
   std::int64_t offset_bytes_ = 0;
+  bool read_only_ = false;  ///< by as_read_only(); the memory may be read-only as well
 };
 
 inline constexpr std::size_t kAnyRank = static_cast<std::size_t>(-1);
 
+namespace detail {
+/// The base of DeviceArray<T>: a DeviceNDArray, for a const T without the functions that write.
+template <class T>
+class DeviceElements : public DeviceNDArray {
+ protected:
+  DeviceElements() = default;
+  explicit DeviceElements(DeviceNDArray array) : DeviceNDArray(std::move(array)) {}
+};
+template <class T>
+class DeviceElements<const T> : public DeviceNDArray {
+ public:
+  template <class... Arguments>
+  void assign(Arguments&&...) const = delete;
+  template <class... Arguments>
+  void copy_to_device(Arguments&&...) const = delete;
+  template <class... Arguments>
+  void copy_bytes_from_host(Arguments&&...) const = delete;
+
+ protected:
+  DeviceElements() = default;
+  explicit DeviceElements(const DeviceNDArray& array) : DeviceNDArray(array.as_read_only()) {}
+};
+}  // namespace detail
+
 /// A DeviceNDArray whose element type is known to the compiler, and also its number of dimensions if `Rank`
-/// gives it: `DeviceArray<float>`, `DeviceArray<float, 2>`.
+/// gives it: `DeviceArray<float>`, `DeviceArray<float, 2>`. The elements of a `DeviceArray<const float>`
+/// cannot be written through it; a DeviceArray<float> converts to it, and never back.
 template <class T, std::size_t Rank = kAnyRank>
 class DeviceArray;
 
 template <class T>
-class DeviceArray<T, kAnyRank> : public DeviceNDArray {
+class DeviceArray<T, kAnyRank> : public detail::DeviceElements<T> {
  public:
-  using value_type = T;
+  using element_type = T;
+  using value_type = std::remove_const_t<T>;
 
   DeviceArray() = default;
   DeviceArray(DeviceBuffer memory, Shape extents)
-      : DeviceNDArray(std::move(memory), element_type_of<T>(), std::move(extents)) {}
+      : detail::DeviceElements<T>(
+            DeviceNDArray(std::move(memory), element_type_of<value_type>(), std::move(extents))) {}
   /// Throws Error(usage) if the elements have another type.
-  explicit DeviceArray(DeviceNDArray array) : DeviceNDArray(std::move(array)) {
-    detail::require_element(*this, element_type_of<T>(), "use");
+  explicit DeviceArray(DeviceNDArray array) : detail::DeviceElements<T>(std::move(array)) {
+    detail::require_element(*this, element_type_of<value_type>(), "use");
   }
+  template <class U>
+    requires(std::same_as<T, const U>)
+  DeviceArray(const DeviceArray<U>& array)  // NOLINT(google-explicit-constructor)
+      : detail::DeviceElements<T>(array) {}
+  template <class U>
+    requires(std::same_as<const T, U> && !std::is_const_v<T>)
+  DeviceArray(const DeviceArray<U>&) = delete;  // const elements stay const
 
   T* data() const noexcept { return static_cast<T*>(DeviceNDArray::data()); }
 
@@ -223,26 +256,27 @@ class DeviceArray<T, kAnyRank> : public DeviceNDArray {
   }
   DeviceArray operator[](Index index) const { return DeviceArray(DeviceNDArray::operator[](index)); }
   /// The value of an array of one element: `d[3].item()`.
-  T item() const { return DeviceNDArray::item<T>(); }
+  value_type item() const { return DeviceNDArray::template item<value_type>(); }
 
-  using DeviceNDArray::copy_to_device;
   /// All elements in C order; `target` has exactly size() of them.
-  void copy_to_host(std::span<T> target, std::optional<StreamView> stream = {}) const {
-    copy_bytes_to_host(std::as_writable_bytes(target), stream);
+  void copy_to_host(std::span<value_type> target, std::optional<StreamView> stream = {}) const {
+    this->copy_bytes_to_host(std::as_writable_bytes(target), stream);
   }
   NDArray copy_to_host(const NDArray& target, std::optional<StreamView> stream = {}) const {
     return DeviceNDArray::copy_to_host(target, stream);
   }
-  /// On a stream the values are an array of their own memory, which lives until the copy has run.
+  /// Queues the copy; the result has memory of its own, which lives until the copy has run.
   NDArray copy_to_host(StreamView stream) const { return DeviceNDArray::copy_to_host(stream); }
-  std::vector<T> copy_to_host() const {
-    std::vector<T> target(size());
-    copy_to_host(std::span<T>(target));
+  std::vector<value_type> copy_to_host() const {
+    std::vector<value_type> target(this->size());
+    copy_to_host(std::span<value_type>(target));
     return target;
   }
   /// `source` has exactly size() elements, in C order.
-  void copy_from_host(std::span<const T> source, std::optional<StreamView> stream = {}) const {
-    copy_bytes_from_host(std::as_bytes(source), stream);
+  void copy_from_host(std::span<const value_type> source, std::optional<StreamView> stream = {}) const
+    requires(!std::is_const_v<T>)
+  {
+    this->copy_bytes_from_host(std::as_bytes(source), stream);
   }
 };
 
@@ -256,6 +290,13 @@ class DeviceArray : public DeviceArray<T> {
   explicit DeviceArray(DeviceNDArray array) : DeviceArray<T>(std::move(array)) {
     detail::require_rank(*this, Rank);
   }
+  template <class U>
+    requires(std::same_as<T, const U>)
+  DeviceArray(const DeviceArray<U, Rank>& array)  // NOLINT(google-explicit-constructor)
+      : DeviceArray<T>(static_cast<const DeviceArray<U>&>(array)) {}
+  template <class U>
+    requires(std::same_as<const T, U> && !std::is_const_v<T>)
+  explicit DeviceArray(const DeviceArray<U>&) = delete;  // const elements stay const
 
   static constexpr std::size_t rank() noexcept { return Rank; }
   std::int64_t extent(std::size_t axis) const { return this->shape()[axis]; }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // component: session
-// The compile cache on disk: what it holds, and why a source is or is not in it. docs/caching.md describes it
-// for users. These functions look at the folder that QUERN_CACHE, QUERN_CACHE_DIR, XDG_CACHE_HOME and HOME
-// name at the time of the call. They throw Error(io) if that folder cannot be used. Thread-safe.
+// The compile cache on disk: its entries, and the reasons why a source is or is not in it. docs/caching.md
+// describes it for users. These functions look at the folder that QUERN_CACHE, QUERN_CACHE_DIR,
+// XDG_CACHE_HOME and HOME name at the time of the call. They throw Error(io) if that folder cannot be used.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +45,7 @@ struct DiskCacheUse {
 
 struct DiskCacheInfo {
   bool is_on = false;
-  std::string reason;  ///< why it is not on
+  std::string reason;  ///< why it is off
   std::string directory;
   bool read_only = false;
   std::uint64_t entry_count = 0;
@@ -67,9 +68,9 @@ QUERN_API DiskCacheVerification verify_disk_cache();
 /// Removes all entries, and what was set aside. Returns how many entries it removed.
 QUERN_API std::size_t clear_disk_cache();
 
-/// The disk cache's view of a source.
+/// The disk cache's state of a source.
 struct CacheExplanation {
-  std::string uncached_reason;  ///< not empty: it is compiled each time; no key then
+  std::string uncached_reason;  ///< not empty if the source is compiled each time; it has no key then
   std::string key;
   std::vector<CacheComponent> components;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // component: session
-// Arrays to other libraries and from them by DLPack; dlpack_tensor.hpp has its structs.
+// Exchange of arrays with other libraries by DLPack; dlpack_tensor.hpp has its structs.
 #pragma once
 
 #include <cstdint>
@@ -24,26 +24,26 @@ struct ToDlpack {
   /// The stream on which the consumer will use the array: work queued there from now on waits for all work of
   /// `producer`; this call does not wait. Nothing: the two streams are not ordered. See dlpack_consumer().
   std::optional<StreamView> consumer = StreamView();
-  /// The array is a copy made for the consumer, its own from now on: the tensor says so.
+  /// The array is a copy made for the consumer, who owns it from now on; sets the tensor's flag "is copied".
   bool copied = false;
 };
 
-/// The array for another library, which calls the deleter when it is done; the memory lives until then.
-/// Throws Error(usage) for element types that DLPack lacks (records) and for strides that are no multiple of
-/// the element.
+/// Exports the array for another library, which calls the deleter when it no longer uses it; the memory lives
+/// until then. Throws Error(usage) for element types that DLPack lacks (records) and for strides that are no
+/// multiple of the element.
 QUERN_API dlpack::ManagedTensorVersioned* to_dlpack(const DeviceNDArray& array, const ToDlpack& options = {});
-/// As host memory (kDLCPU): host arrays, and the host's side of pinned, mapped and managed ones. Copies that
-/// are still queued to it are the caller's to wait for.
+/// Exports host memory (kDLCPU): host arrays, and the host's side of pinned, mapped and managed ones. The
+/// caller waits for copies to it that are still queued.
 QUERN_API dlpack::ManagedTensorVersioned* to_dlpack(const NDArray& array, bool copied = false);
 /// The same in the ABI before 1.0, which cannot express "read-only": such arrays are rejected.
 QUERN_API dlpack::ManagedTensor* to_dlpack_unversioned(const DeviceNDArray& array,
                                                        const ToDlpack& options = {});
 QUERN_API dlpack::ManagedTensor* to_dlpack_unversioned(const NDArray& array);
 
-/// The consumer's stream as Python's protocol spells it, `__dlpack__(stream=...)`: 1 is the legacy default
-/// stream, 2 the per-thread one, larger values a CUstream; -1 is nothing, no ordering requested. Throws
-/// Error(usage) for 0 and for other negative numbers. (Python's None, the default, is the legacy default
-/// stream.)
+/// The consumer's stream in the encoding of Python's protocol, `__dlpack__(stream=...)`: 1 is the legacy
+/// default stream, 2 the per-thread one, larger values a CUstream; -1 is nothing, no ordering requested.
+/// Throws Error(usage) for 0 and for other negative numbers. (Python's None, the default, is the legacy
+/// default stream.)
 QUERN_API std::optional<StreamView> dlpack_consumer(std::int64_t stream);
 /// The reverse: the argument for a producer's `__dlpack__`.
 QUERN_API std::int64_t dlpack_stream(StreamView consumer) noexcept;
@@ -71,7 +71,7 @@ QUERN_API DeviceNDArray from_dlpack(const Session& session, dlpack::ManagedTenso
                                     const FromDlpack& options = {});
 QUERN_API DeviceNDArray from_dlpack(const Session& session, dlpack::ManagedTensor* tensor,
                                     const FromDlpack& options = {});
-/// The same of an object that offers itself, for use on `consumer`.
+/// The same for an object that exports itself, for use on `consumer`.
 template <DlpackArray A>
 DeviceNDArray from_dlpack(const Session& session, const A& array, StreamView consumer = {}) {
   return from_dlpack(session, array.to_dlpack(consumer));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // component: abi
 // The structs of DLPack, the C ABI by which array libraries hand arrays to each other
-// (github.com/dmlc/dlpack, version 1.3). They have that ABI's layout under names of quern's own, so that this
-// header goes together with anybody's dlpack.h: cast between `dlpack::ManagedTensorVersioned*` and
+// (github.com/dmlc/dlpack, version 1.3). They have that ABI's layout and names of quern's own, so that a
+// program can include this header and any dlpack.h: cast between `dlpack::ManagedTensorVersioned*` and
 // `DLManagedTensorVersioned*`.
 #pragma once
 
@@ -10,14 +10,14 @@
 
 namespace quern::dlpack {
 
-/// Producers may use others, which are rejected by name.
+/// Producers may use other device types; quern rejects them by name.
 enum class DeviceType : std::int32_t { cpu = 1, cuda = 2, cuda_host = 3, cuda_managed = 13 };
 struct Device {
   DeviceType type = DeviceType::cpu;
   std::int32_t id = 0;
 };
 
-/// Those of quern's element types; producers may use others, which are rejected by name.
+/// The codes of quern's element types; producers may use others, which quern rejects by name.
 enum class TypeCode : std::uint8_t {
   integer = 0,
   unsigned_integer = 1,

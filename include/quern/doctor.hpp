@@ -10,15 +10,15 @@
 
 namespace quern {
 
-/// One thing quern looked for. `state` missing is something that some uses need; broken is there but not
+/// The result of one search. `state` missing: not found, and some uses need it; broken: found, but not
 /// usable.
 struct Finding {
   enum class State : std::uint8_t { good, missing, broken, info };
   State state = State::info;
   std::string subject;                 ///< "NVRTC"
-  std::string detail;                  ///< the finding and its place
+  std::string detail;                  ///< the finding and its path
   std::string hint;                    ///< advice if it is missing or broken
-  std::vector<std::string> looked_at;  ///< every place that was tried, in order
+  std::vector<std::string> looked_at;  ///< every path that was tried, in order
 };
 
 /// An environment variable that quern reads; `value` is empty if it is unset.

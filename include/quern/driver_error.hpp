@@ -36,7 +36,7 @@ struct DeviceFault {
   /// `file` is empty and `line` is one of the PTX; 0: not known.
   std::string file;
   std::uint32_t line = 0;
-  std::optional<std::uint64_t> address;  ///< that the access was to, in bytes
+  std::optional<std::uint64_t> address;  ///< of the access, in bytes
   MemoryAccess access = MemoryAccess::none;
   std::uint32_t access_bytes = 0;  ///< by one thread; 0: not known
   std::string space;  ///< "global", "shared", "local", "constant", "param", "generic"; empty: not known
@@ -62,17 +62,17 @@ class DriverError : public Error {
 
   int result() const noexcept { return result_; }                           ///< the CUresult
   const std::string& result_name() const noexcept { return result_name_; }  ///< "CUDA_ERROR_INVALID_VALUE"
-  /// The driver's sentence about the result. The CPU device adds the threads that faulted, and the place.
+  /// The driver's sentence about the result. The CPU device adds the threads and the source line of a fault.
   const std::string& result_text() const noexcept { return result_text_; }
   /// "cuMemcpyHtoD_v2"; empty if no call was made, since an earlier fault had ended the context.
   const std::string& call() const noexcept { return call_; }
-  /// The launch, thread and line of a device_fault, also if a later call reports the error. Lives as long as
-  /// this exception.
+  /// The launch, thread and line of a device_fault, also if a later call reports the error. Valid as long as
+  /// this exception lives.
   const DeviceFault& fault() const noexcept {
     static const DeviceFault unknown;
     return fault_ != nullptr ? *fault_ : unknown;
   }
-  /// The same, to keep; null: nothing is known.
+  /// The same, as an owner; null if nothing is known.
   const std::shared_ptr<const DeviceFault>& shared_fault() const noexcept { return fault_; }
 
  private:

@@ -11,7 +11,7 @@
 
 namespace quern {
 
-/// Element types that host and kernel share. Records come beside these, not into them.
+/// Element types that host and kernel share. Records are not among them; see ElementType.
 enum class Dtype : std::uint8_t {
   bool_,
   int8,
@@ -36,7 +36,7 @@ QUERN_API std::size_t size_bytes(Dtype dtype) noexcept;
 QUERN_API std::string_view name(Dtype dtype) noexcept;
 QUERN_API std::optional<Dtype> dtype_named(std::string_view name) noexcept;
 
-/// The Dtype of a C++ type: Dtype_of<float>. Only for types that have one.
+/// The Dtype of a C++ type, DtypeOf<float>::value; defined only for types that have one.
 template <class T>
 struct DtypeOf;
 #define QUERN_DTYPE_OF(type, dtype)              \

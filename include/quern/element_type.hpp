@@ -29,8 +29,8 @@ struct DtypeOf<std::complex<double>> {
 
 class RecordType;
 
-/// The type of one array element: a scalar (dtype), a record with named fields, or bytes of a struct that is
-/// not described any further (neither). A value; compares by structure.
+/// The type of one array element: a scalar (dtype), a record with named fields, or the bytes of a struct
+/// without a description (neither). A value; compares by structure.
 struct QUERN_API ElementType {
   std::optional<Dtype> dtype;
   std::size_t size_bytes = 0;
@@ -74,9 +74,9 @@ class QUERN_API RecordType {
 
   std::span<const Field> fields() const noexcept { return fields_; }
   std::size_t size_bytes() const noexcept { return size_bytes_; }
-  /// Null if there is none of that name.
+  /// Null if no field has that name.
   const Field* find(std::string_view name) const noexcept;
-  /// The field of that name. Throws Error(usage) with the names there are.
+  /// The field of that name. Throws Error(usage) that lists the names.
   const Field& field(std::string_view name) const;
   /// The record as a C++ struct for kernel source, padding written out: `struct Particle { ... };`. Throws
   /// Error(usage) for a layout that a C++ compiler would not give it.
@@ -98,7 +98,7 @@ QUERN_API std::string to_string(const ElementType& element);
 /// NumPy's type string: "<f4", "|b1", "<c8"; bfloat16, which NumPy lacks, is "<V2", as the package ml_dtypes
 /// spells it and with it CuPy and PyTorch; a record is "|V24". (Two bytes of NumPy's own are "|V2".)
 QUERN_API std::string typestr(const ElementType& element);
-/// The reverse; nothing for types without a counterpart here (big-endian data, strings, objects).
+/// The reverse; nothing for types without a counterpart in quern (big-endian data, strings, objects).
 QUERN_API std::optional<ElementType> element_of_typestr(std::string_view typestr);
 
 /// "(3, 4)", "(5,)", "()": a shape as NumPy prints it.

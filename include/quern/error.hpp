@@ -16,10 +16,10 @@ namespace quern {
 enum class ErrorCode : std::uint8_t {
   usage,          ///< the caller's arguments do not fit
   compile,        ///< source, NVRTC or PTX was refused
-  not_found,      ///< a file, kernel, device or library is not there
+  not_found,      ///< a file, kernel, device or library does not exist
   driver,         ///< a driver call failed (DriverError)
   out_of_memory,  ///< device memory is exhausted (OutOfMemory)
-  device_fault,   ///< a kernel did something that ends its context
+  device_fault,   ///< a kernel's fault ended its context
   io,             ///< a file could not be read or written
   unsupported,    ///< understood, but not available here
   internal,       ///< a defect of quern's own

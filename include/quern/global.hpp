@@ -17,10 +17,10 @@
 
 namespace quern {
 
-/// A __device__, __constant__ or __managed__ variable of a loaded module, by value: copies mean the same
-/// variable and keep the module loaded. Made by Module::global() and Kernel::global(). Thread-safe, as
-/// streams are; ordering host copies against kernels that use the variable is the program's task, as for
-/// arrays: a copy without a stream is done on return and is ordered with the default stream.
+/// A handle of a __device__, __constant__ or __managed__ variable of a loaded module: copies refer to the
+/// same variable and keep the module loaded. Made by Module::global() and Kernel::global(). Thread-safe, as
+/// streams are; the program orders host copies and kernels that use the variable, as for arrays: a copy
+/// without a stream is done on return and is ordered with the default stream.
 class QUERN_API GlobalVariable {
  public:
   GlobalVariable(std::string name, DeviceBuffer memory)
@@ -28,10 +28,10 @@ class QUERN_API GlobalVariable {
 
   /// The author's name for it: "gain", "ns::table".
   const std::string& name() const noexcept { return name_; }
-  /// The device address, which kernels may be given as a pointer.
+  /// The device address, which a program may pass to kernels as a pointer.
   void* data() const noexcept { return memory_.data(); }
   std::size_t size_bytes() const noexcept { return memory_.size_bytes(); }
-  /// The variable's bytes, to be copied from and to.
+  /// The variable's memory.
   const DeviceBuffer& buffer() const noexcept { return memory_; }
   /// The variable as a C-contiguous array. Throws Error(usage) unless it has exactly the variable's size. A
   /// running kernel may not see a value that is written to a __constant__ variable; later ones do.
@@ -58,12 +58,13 @@ inline constexpr std::size_t kElementCount<T[N]> = N * kElementCount<T>;
 
 /// A variable whose type the compiler knows: `Global<float>` is one value, `Global<Params>` one struct,
 /// `Global<float[16]>` and `Global<float[4][4]>` arrays of that many elements, `Global<float[]>` an array of
-/// as many as the variable has. The type's size is checked against the variable's, since a module does not
-/// say more of it.
+/// as many as the variable has. The elements of a `Global<const float>` cannot be written through it. Only
+/// the type's size is checked against the variable's: a module does not give its type.
 template <class T>
 class Global : public GlobalVariable {
  public:
-  using value_type = std::remove_cv_t<std::remove_all_extents_t<T>>;
+  using element_type = std::remove_all_extents_t<T>;
+  using value_type = std::remove_cv_t<element_type>;
   static_assert(std::is_trivially_copyable_v<value_type>, "bytes are copied");
 
   /// Throws Error(usage) if the size does not fit.
@@ -71,7 +72,7 @@ class Global : public GlobalVariable {
     detail::require_global(*this, sizeof(value_type), detail::kElementCount<T>);
   }
 
-  value_type* data() const noexcept { return static_cast<value_type*>(GlobalVariable::data()); }
+  element_type* data() const noexcept { return static_cast<element_type*>(GlobalVariable::data()); }
   /// In elements; 1 if the variable is not an array.
   std::size_t size() const noexcept { return size_bytes() / sizeof(value_type); }
 
@@ -85,14 +86,16 @@ class Global : public GlobalVariable {
   }
   /// On a stream the value is staged before the call returns.
   void set(const value_type& value, std::optional<StreamView> stream = {}) const
-    requires(!std::is_array_v<T>)
+    requires(!std::is_array_v<T> && !std::is_const_v<element_type>)
   {
     buffer().copy_from_host(std::as_bytes(std::span(&value, 1)), 0, stream);
   }
 
   /// Exactly size() elements, in C order. With a stream the copy is queued: a source is staged before the
   /// call returns, a target must outlive the stream's synchronisation.
-  void copy_from_host(std::span<const value_type> source, std::optional<StreamView> stream = {}) const {
+  void copy_from_host(std::span<const value_type> source, std::optional<StreamView> stream = {}) const
+    requires(!std::is_const_v<element_type>)
+  {
     detail::require_count(*this, size(), source.size());
     buffer().copy_from_host(std::as_bytes(source), 0, stream);
   }
@@ -110,8 +113,8 @@ class Global : public GlobalVariable {
 
   /// The variable as an array, with the extents of its type (`T[]`: one, size(); no array: none). See
   /// GlobalVariable::array().
-  DeviceArray<value_type> array() const {
-    return DeviceArray<value_type>(GlobalVariable::array(element_type_of<value_type>(), shape()));
+  DeviceArray<element_type> array() const {
+    return DeviceArray<element_type>(GlobalVariable::array(element_type_of<value_type>(), shape()));
   }
 
  private:

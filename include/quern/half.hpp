@@ -9,7 +9,7 @@
 
 namespace quern {
 
-/// IEEE 754 binary16 as host code stores it: __half's bits. Conversions round to nearest even.
+/// IEEE 754 binary16 in host memory, with the bits of __half. Conversions round to nearest even.
 class float16 {
  public:
   float16() = default;
@@ -24,7 +24,7 @@ class float16 {
   std::uint16_t bits_;
 };
 
-/// The upper half of a binary32 as host code stores it: __nv_bfloat16's bits. Conversions round to nearest
+/// The upper half of a binary32 in host memory, with the bits of __nv_bfloat16. Conversions round to nearest
 /// even.
 class bfloat16 {
  public:

@@ -23,7 +23,7 @@ class Registration;
 struct ArrayOptions {
   Order order = Order::c;
   std::optional<std::vector<std::int64_t>> strides_bytes = {};
-  StreamView stream = {};  ///< that pooled memory is allocated on
+  StreamView stream = {};  ///< of the allocation, for pooled memory
 };
 
 /// The same for memory that host and device share.
@@ -66,16 +66,17 @@ class QUERN_API MappedNDArray : public DeviceNDArray {
     return MappedNDArray(DeviceNDArray::as_element(element));
   }
   MappedNDArray field(std::string_view name) const { return MappedNDArray(DeviceNDArray::field(name)); }
+  MappedNDArray as_read_only() const { return MappedNDArray(DeviceNDArray::as_read_only()); }
   std::vector<MappedNDArray> split(std::int64_t section) const;
 };
 
 /// Advice to the driver about the use of managed memory (cuMemAdvise).
 enum class MemoryAdvice : std::uint8_t {
-  read_mostly,         ///< copies for whoever reads it; writing to it becomes slow
+  read_mostly,         ///< each reader gets a copy; writes become slow
   unset_read_mostly,   ///< the default again
   preferred_location,  ///< the device that should hold it
   unset_preferred_location,
-  accessed_by,  ///< to be mapped there, so that it need not move
+  accessed_by,  ///< mapped there, so that it need not move
   unset_accessed_by,
 };
 
@@ -88,10 +89,11 @@ class QUERN_API ManagedNDArray : public MappedNDArray {
   explicit ManagedNDArray(DeviceNDArray array) : MappedNDArray(std::move(array)) {}
 
   /// Queues moving the array's memory to that side, ahead of its use. Values do not change. Throws
-  /// DriverError where the device's driver moves nothing by itself. On the CPU device nothing has to move.
+  /// DriverError if the device's driver does not move memory by itself. On the CPU device no memory has to
+  /// move.
   void prefetch(Where where = Where::device, StreamView stream = {}) const;
-  /// Advice on the memory that the array covers; `where` means the host or the session's device, and nothing
-  /// to read_mostly and the unsetting of what has one place. Throws DriverError.
+  /// Advice on the memory that the array covers; `where` is the host or the session's device, and is ignored
+  /// for read_mostly, unset_read_mostly and unset_preferred_location. Throws DriverError.
   void advise(MemoryAdvice advice, Where where = Where::device) const;
 };
 
@@ -108,8 +110,8 @@ class QUERN_API PinnedScope {
   std::vector<std::unique_ptr<runtime::Registration>> registrations_;
 };
 
-/// Host arrays that kernels see while this lives (Numba's mapped()). At its end the stream is waited for and
-/// the arrays are the host's alone again: the views must not be used any more. Move-only.
+/// Host arrays that kernels see while this lives (Numba's mapped()). Its destructor waits for the stream and
+/// ends the kernels' access: the views must not be used any more. Move-only.
 class QUERN_API MappedScope {
  public:
   MappedScope(PinnedScope registrations, std::vector<MappedNDArray> views, StreamView stream)

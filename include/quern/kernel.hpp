@@ -41,14 +41,14 @@ struct KernelInfo {
   std::string lowered_name;  ///< in the PTX
   std::string signature;     ///< "saxpy(int n, float a, const float* x, float* y)"
   std::vector<Parameter> parameters;
-  std::string ptx;                 ///< of the module it is in
+  std::string ptx;                 ///< of its module
   std::string cuda_source;         ///< the input of NVRTC; empty for PTX and for saved modules
-  int registers = 0;               ///< a thread
-  std::size_t shared_bytes = 0;    ///< static, a block
-  std::size_t local_bytes = 0;     ///< a thread
+  int registers = 0;               ///< per thread
+  std::size_t shared_bytes = 0;    ///< static, per block
+  std::size_t local_bytes = 0;     ///< per thread
   std::size_t constant_bytes = 0;  ///< of the module
   std::uint32_t max_threads_per_block = 0;
-  double compile_ms = 0;  ///< NVRTC's time; 0 where the result was cached
+  double compile_ms = 0;  ///< NVRTC's time; 0 if the result was cached
 };
 
 class BoundKernel;
@@ -64,13 +64,14 @@ class QUERN_API Kernel {
   /// "saxpy(int n, float a, const float* x, float* y)".
   const std::string& signature() const noexcept;
   const std::vector<Parameter>& parameters() const noexcept;
-  /// For a Kernel Python kernel whose types are not settled, only its name and its parameters' names are set.
+  /// For a Kernel Python kernel without argument types, only its name and its parameters' names are set.
   KernelInfo info() const;
-  /// A Kernel Python kernel is compiled for the types of its arguments: the kernel for these. Launches do it
-  /// by themselves. Every other kernel is its own. Throws CompileError.
+  /// Returns the Kernel Python kernel that is compiled for the types of these arguments; launches do that by
+  /// themselves. Any other kernel returns itself. Throws CompileError.
   Kernel specialise(std::span<const Argument> arguments) const;
   /// The same for types in Numba's notation: "float32, float32[::1]", "(int64, float64[:, :])". Scalars are
-  /// then converted to these. Throws CompileError, Error(unsupported) for kernels whose source has the types.
+  /// then converted to these. Throws CompileError, Error(unsupported) for kernels whose source gives the
+  /// types.
   Kernel specialise(std::string_view signature) const;
   Kernel specialise(const char* signature) const { return specialise(std::string_view(signature)); }
   /// The argument types that a Kernel Python kernel is compiled for so far, "float32, float32[::1]" each.
@@ -79,37 +80,37 @@ class QUERN_API Kernel {
   /// Does what the first launch with blocks of that shape would do before the kernel runs: Kernel Python is
   /// compiled for the types, and the CPU device generates machine code, for grids of less than 2^31 threads
   /// along each axis. On a GPU the module is loaded. Launches that follow do none of this. Throws
-  /// CompileError, Error(usage) for Kernel Python whose types are not settled, Error(unsupported) for blocks
-  /// that the device does not run and for a signature where the source has the types, DriverError.
+  /// CompileError, Error(usage) for a Kernel Python kernel without argument types, Error(unsupported) for
+  /// blocks that the device does not run and for a signature if the source gives the types, DriverError.
   void prepare(const Dim3& block) const;
   void prepare(const Dim3& block, std::string_view signature) const;
   void prepare(const Dim3& block, const char* signature) const {
     prepare(block, std::string_view(signature));
   }
   void prepare(const Dim3& block, std::span<const Argument> arguments) const;
-  /// The same on a thread of quern's; the handle's get() throws what prepare() would. A launch that comes
-  /// meanwhile waits for the code instead of making it again.
+  /// The same on a thread of quern's; the handle's get() throws what prepare() would. A launch meanwhile
+  /// waits for that code instead of generating it again.
   [[nodiscard]] Preparation prepare_async(const Dim3& block) const;
   [[nodiscard]] Preparation prepare_async(const Dim3& block, std::string_view signature) const;
 
   /// `kernel({.grid = 4, .block = 256})(arguments...)` queues one launch on the config's stream.
   BoundKernel operator()(const LaunchConfig& config) const;
 
-  /// Numba's forall(): one thread a task, in blocks of the size with the highest occupancy (or of
-  /// `config.block`, if it is not 1), `config.grid` computed. The kernel checks its index against the number
-  /// of tasks. A Kernel Python kernel is compiled for the arguments first.
+  /// Numba's forall(): one thread per task, in blocks of the size with the highest occupancy (or of
+  /// `config.block`, if it is not 1); `config.grid` is computed. The kernel checks its index against the
+  /// number of tasks. A Kernel Python kernel is compiled for the arguments first.
   BoundKernel for_all(std::uint64_t task_count, LaunchConfig config = {}) const;
-  /// The number of threads a block, at most `limit` (0: the kernel's own), at which most threads are resident
-  /// on a multiprocessor at once, as the driver's occupancy calculator says. Throws Error(unsupported) if no
-  /// block can have `shared_bytes` of dynamic shared memory.
+  /// The number of threads per block, at most `limit` (0: the kernel's own), with which the most threads are
+  /// resident on a multiprocessor at once, from the driver's occupancy calculator. Throws Error(unsupported)
+  /// if no block can have `shared_bytes` of dynamic shared memory.
   std::uint32_t suggested_block(std::size_t shared_bytes = 0, std::uint32_t limit = 0) const;
-  /// Blocks of that size that a multiprocessor holds at once.
+  /// The number of blocks of that size that a multiprocessor holds at once.
   std::uint32_t active_blocks(std::uint32_t block, std::size_t shared_bytes = 0) const;
-  /// The most blocks that a cooperative launch may have: those that the whole device holds at once.
+  /// The largest number of blocks of a cooperative launch: the number that the whole device holds at once.
   std::uint64_t max_cooperative_blocks(std::uint32_t block, std::size_t shared_bytes = 0) const;
 
-  /// CUfunction, as void*, and its CUmodule. Null for a Kernel Python kernel whose types are not settled:
-  /// call these on the result of specialise().
+  /// CUfunction, as void*, and its CUmodule. Null for a Kernel Python kernel without argument types: call
+  /// these on the result of specialise().
   void* handle() const noexcept;
   void* module_handle() const noexcept;
 
@@ -121,7 +122,7 @@ class QUERN_API Kernel {
                       std::span<const Argument> arguments) const;
 
   /// A variable of this kernel's own module, which for a template's instance is a separate module; see
-  /// Module::global(). Throws Error(usage) for a Kernel Python kernel whose types are not settled.
+  /// Module::global(). Throws Error(usage) for a Kernel Python kernel without argument types.
   GlobalVariable global(std::string_view name) const;
   template <class T>
   Global<T> global(std::string_view name) const {
@@ -132,7 +133,7 @@ class QUERN_API Kernel {
   std::shared_ptr<const launch::KernelState> state_;
 };
 
-/// A kernel with its configuration, waiting for arguments.
+/// A kernel with its configuration, to be called with arguments.
 class BoundKernel {
  public:
   BoundKernel(Kernel kernel, const LaunchConfig& config) : kernel_(std::move(kernel)), config_(config) {}

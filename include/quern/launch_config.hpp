@@ -15,11 +15,11 @@
 namespace quern {
 
 namespace detail {
-/// Throws Error(usage): an extent that is negative or does not fit 32 bits.
+/// Throws Error(usage) for an extent that is negative or does not fit 32 bits.
 [[noreturn]] QUERN_API void throw_bad_extent(bool negative, std::uint64_t magnitude);
 }  // namespace detail
 
-/// Extents along x, y, z; from one to three whole numbers of any type, the missing ones 1.
+/// Extents along x, y, z: one to three integers of any type; the missing ones are 1.
 struct Dim3 {
   std::uint32_t x = 1;
   std::uint32_t y = 1;
@@ -54,7 +54,7 @@ struct Dim3 {
 /// of 0 in it is legal and launches nothing. `shared_bytes` is dynamic shared memory; beyond the device's
 /// default the kernel's limit is raised automatically. `cooperative` allows grid-wide synchronisation and
 /// needs all blocks resident at once. `timeout`: a kernel that runs longer is ended, which ends its context
-/// as any fault does (CUDA_ERROR_LAUNCH_TIMEOUT); the time in which it waits for its turn does not count. 0:
+/// as any fault does (CUDA_ERROR_LAUNCH_TIMEOUT); the time in the queue does not count. 0:
 /// SessionOptions::launch_timeout applies. On a GPU, where CUDA has no such limit, a launch with a timeout
 /// throws Error(unsupported).
 struct LaunchConfig {

@@ -23,7 +23,7 @@ enum class Order : std::uint8_t { c, f };
 using Shape = std::vector<std::int64_t>;
 
 /// Python's start:stop:step; negative numbers count from the end, a missing bound is the end in that
-/// direction. `Slice{}` is everything.
+/// direction. `Slice{}` is the whole axis.
 struct Slice {
   std::optional<std::int64_t> start;
   std::optional<std::int64_t> stop;
@@ -50,28 +50,28 @@ struct Index {
 inline constexpr Index kEllipsis = Index::of(Index::Kind::ellipsis);
 inline constexpr Index kNewAxis = Index::of(Index::Kind::new_axis);
 
-/// The places of a strided array's elements relative to element 0: shape in elements, strides in bytes, which
-/// may be negative. The core that host and device arrays share; knows no memory. A value. Rank 0 is one
-/// element; extents of 0 are legal.
+/// The offsets of a strided array's elements from element 0: shape in elements, strides in bytes, which may
+/// be negative. Host and device arrays share it; it refers to no memory. A value. Rank 0 is one element;
+/// extents of 0 are legal.
 class QUERN_API Layout {
  public:
-  /// No array at all: rank 0, no elements.
+  /// The layout of no array: rank 0, no elements.
   Layout() = default;
   /// Contiguous. Throws Error(usage) for negative extents and for sizes beyond an address space.
   Layout(Shape shape, std::size_t item_bytes, Order order = Order::c);
-  /// With the strides given, one an extent.
+  /// With the given strides, one per extent.
   Layout(Shape shape, std::size_t item_bytes, std::vector<std::int64_t> strides_bytes);
 
   std::span<const std::int64_t> shape() const noexcept { return shape_.values(); }
   std::span<const std::int64_t> strides_bytes() const noexcept { return strides_bytes_.values(); }
   std::size_t ndim() const noexcept { return shape_.size(); }
   std::size_t item_bytes() const noexcept { return item_bytes_; }
-  /// Elements in all.
+  /// The number of elements.
   std::size_t size() const noexcept { return size_; }
   /// Bytes of all elements, gaps not counted.
   std::size_t size_bytes() const noexcept { return size_ * item_bytes_; }
 
-  /// NumPy's rules: axes of extent 1 do not matter, an array without elements is both.
+  /// NumPy's rules: axes of extent 1 are ignored, an array without elements is both.
   bool is_c_contiguous() const noexcept;
   bool is_f_contiguous() const noexcept;
   /// Fortran order if the array is Fortran-contiguous and not C-contiguous, otherwise C: the order of an
@@ -87,7 +87,7 @@ class QUERN_API Layout {
   Reach reach() const noexcept;
   /// True if the elements fill their reach without gaps or repetition.
   bool is_dense() const noexcept;
-  /// True if every element i has the same distance from element 0 in both.
+  /// True if every element i has the same offset from element 0 in both.
   bool same_places(const Layout& other) const noexcept;
   bool same_shape(const Layout& other) const noexcept { return shape_ == other.shape_; }
 
@@ -96,8 +96,8 @@ class QUERN_API Layout {
   View indexed(std::span<const Index> indices) const;
   /// Axes in reverse order.
   Layout transposed() const;
-  /// The same elements in another shape without moving any, in that order; one extent may be -1. Nothing
-  /// if this needs a copy. Throws Error(usage) if the number of elements differs.
+  /// The same elements, taken in that order, in another shape; one extent may be -1. Nothing if this needs a
+  /// copy. Throws Error(usage) if the number of elements differs.
   std::optional<Layout> reshaped(std::span<const std::int64_t> shape, Order order) const;
   /// The extents that `shape` requests for this array, -1 resolved. Throws Error(usage).
   Shape resolve_shape(std::span<const std::int64_t> shape) const;
@@ -106,7 +106,7 @@ class QUERN_API Layout {
   Layout broadcast(std::span<const std::int64_t> shape) const;
   /// The contiguous layout of the same shape.
   Layout contiguous(Order order) const;
-  /// The same places, elements of another size (a field of each).
+  /// The same offsets, with elements of another size (a field of each).
   Layout with_item_bytes(std::size_t item_bytes) const;
   /// The same bytes as elements of another size, NumPy's view(): the last axis becomes longer or shorter.
   /// Throws Error(usage) if that axis is not contiguous or its bytes are not a multiple of the size.
@@ -117,7 +117,7 @@ class QUERN_API Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 
  private:
-  /// For places that are known to be inside an array that was checked.
+  /// For offsets that are known to be inside an array that was checked.
   Layout(detail::AxisList shape, std::size_t item_bytes, detail::AxisList strides_bytes)
       : shape_(std::move(shape)), strides_bytes_(std::move(strides_bytes)), item_bytes_(item_bytes) {
     check_shape();

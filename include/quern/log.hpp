@@ -26,7 +26,7 @@ struct LogField {
   std::string value;
 };
 
-/// One message. It is a value: a handler may keep it and pass it to another thread.
+/// One message. A value: a handler may keep it and pass it to another thread.
 struct LogRecord {
   LogLevel level = LogLevel::warning;
   std::string text;  ///< without a newline at its end; it may hold several lines

@@ -17,7 +17,7 @@ namespace quern {
 enum class ResourceKind : std::uint8_t {
   device,      ///< device memory of the driver's allocator
   pooled,      ///< device memory of another allocator (Session::set_allocator)
-  managed,     ///< memory that host and device share by themselves
+  managed,     ///< memory that the driver moves between host and device
   pinned,      ///< page-locked host memory
   mapped,      ///< page-locked host memory that kernels see
   registered,  ///< host memory of the program's own, page-locked for a scope
@@ -30,9 +30,9 @@ inline constexpr std::size_t kResourceKindCount = 9;
 /// "device", "pinned", ...
 QUERN_API std::string_view name(ResourceKind kind) noexcept;
 
-/// Counts and bytes of one context. `live` is referred to; `pending` waits in the queue for its release
-/// (Session::defer_cleanup, the limits); `peak_bytes` is the most that live and pending were together.
-/// Bytes are 0 for streams, events and modules.
+/// Counts and bytes of one context. `live` resources have an owner; `pending` ones are in the queue for their
+/// release (Session::defer_cleanup, the limits); `peak_bytes` is the maximum of live and pending bytes
+/// together. Bytes are 0 for streams, events and modules.
 struct MemoryStats {
   struct Kind {
     std::size_t live_count = 0;
@@ -48,7 +48,7 @@ struct MemoryStats {
   struct Live {
     ResourceKind kind{};
     std::size_t size_bytes = 0;
-    /// A line a frame, the innermost outside of quern first: "function + 0x1f (program+0x2b1f)".
+    /// One line per frame, the innermost outside of quern first: "function + 0x1f (program+0x2b1f)".
     std::string made_at;
   };
   /// The live resources, one by one: only if sites are tracked (builds of quern without optimisation,
@@ -56,7 +56,7 @@ struct MemoryStats {
   std::vector<Live> live;
 
   const Kind& operator[](ResourceKind kind) const noexcept { return kinds[static_cast<std::size_t>(kind)]; }
-  /// Over all kinds. Its peak is that of their sum, which may be less than the sum of their peaks.
+  /// The sum over all kinds. Its peak is the peak of the sum, which may be less than the sum of the peaks.
   QUERN_API Kind total() const noexcept;
 };
 

@@ -23,8 +23,8 @@ namespace session {
 class ModuleState;
 }
 
-/// A text that sources include by this name without its being a file: "kernels/tile.cuh". Its own #include
-/// "..." lines look beside it first ("size.cuh" is then "kernels/size.cuh"), then as any other's.
+/// A text that sources include by this name as if it were a file: "kernels/tile.cuh". Its own #include "..."
+/// lines look for headers beside it first ("size.cuh" is then "kernels/size.cuh"), then as those of any file.
 struct Header {
   std::string name;
   std::string text;
@@ -33,8 +33,8 @@ struct Header {
 /// Options of a compilation. An #include finds, in this order: `headers`; for a standard header that libcu++
 /// has (<type_traits>, <cstdint>, <tuple>, ...: docs/cuda.md lists them) a file of that name in
 /// `include_dirs`, else libcu++'s, with its names in namespace std; files in `include_dirs`, in order, and
-/// beside the source; the toolkit's own headers, which are always found. <quern/device.cuh> and what it
-/// includes are quern's, whatever else is there.
+/// beside the source; the toolkit's own headers, which are always found. <quern/device.cuh> and the headers
+/// that it includes are always quern's.
 struct LoadOptions {
   std::vector<std::string> defines = {};  ///< "N=4" or "DEBUG"
   std::vector<std::string> include_dirs = {};
@@ -45,12 +45,12 @@ struct LoadOptions {
   bool fastmath = false;  ///< --use_fast_math
   std::string file_name = {};            ///< the name in messages of a source that is a string
   std::vector<Constant> constants = {};  ///< of Kernel Python: see Module::bind
-  std::vector<Header> headers = {};      ///< names are told apart as they are written; each is given once
+  std::vector<Header> headers = {};      ///< names are compared as they are written; each is given once
 };
 
 enum class SourceLanguage : std::uint8_t { cuda, ptx, python };
 
-/// One of several sources that Session::link() makes one module of.
+/// One of several sources that Session::link() links into one module.
 struct LinkSource {
   std::string text = {};
   LoadOptions options = {};  ///< of this source: its file_name, its name_expressions, ...
@@ -64,9 +64,9 @@ class QUERN_API Module {
 
   /// The kernel of that name: "saxpy", "ns::saxpy", or a template's instance "scale<float>", which is
   /// compiled on its first use AS A MODULE OF ITS OWN: IT DOES NOT SHARE VARIABLES with the module's other
-  /// kernels. Name instances in LoadOptions::name_expressions where they must. Throws Error(not_found) with
-  /// the names there are, CompileError where the instance does not compile, Error(usage) for an instance with
-  /// its own copy of a variable that global() gave.
+  /// kernels. Name instances in LoadOptions::name_expressions if they must share variables. Throws
+  /// Error(not_found) that lists the names, CompileError if the instance does not compile, Error(usage) for
+  /// an instance with its own copy of a variable that global() returned.
   Kernel kernel(std::string_view name) const;
   Expected<Kernel> try_kernel(std::string_view name) const;
   /// The module's only kernel. Throws Error(usage) if it has several, or none.
@@ -86,10 +86,9 @@ class QUERN_API Module {
 
   /// A __device__, __constant__ or __managed__ variable: "gain", "ns::table", or its name in the PTX. A
   /// static one, a template's and one that no kernel uses is dropped by the compiler unless
-  /// LoadOptions::name_expressions has "&name". Throws Error(not_found) with the names there are,
-  /// Error(usage) where a template's instance that was compiled on its own has a copy of the variable, so
-  /// that it is not clear which one is meant (Kernel::global() says which), Error(unsupported) for Kernel
-  /// Python, which has no such variables.
+  /// LoadOptions::name_expressions has "&name". Throws Error(not_found) that lists the names, Error(usage) if
+  /// a template's instance that was compiled on its own has a copy of the variable (Kernel::global() selects
+  /// one), Error(unsupported) for Kernel Python, which has no such variables.
   ///
   ///     module.global<float>("gain").set(2.5f);
   ///     module.global<float[]>("table").copy_from_host(values, stream);
@@ -104,10 +103,10 @@ class QUERN_API Module {
   std::vector<std::string> global_names() const;
 
   /// Writes the compiled module as one file, which Session::load_saved() loads without NVRTC and without the
-  /// source; docs/saved-modules.md says what is in it. Of Kernel Python it holds the argument types that were
-  /// compiled so far, and those that decorators give, which are compiled now if they were not yet. The file
-  /// is written completely or not at all. Throws Error(io), CompileError, Error(usage) for Kernel Python of
-  /// which nothing is compiled.
+  /// source; docs/saved-modules.md describes its content. Of Kernel Python it holds the argument types that
+  /// were compiled so far, and those that decorators give, which are compiled now if they were not yet. The
+  /// file is written completely or not at all. Throws Error(io), CompileError, Error(usage) for Kernel Python
+  /// without a compiled kernel.
   void save(const std::filesystem::path& path) const;
   /// The bytes of that file.
   std::vector<std::byte> saved() const;
@@ -117,7 +116,7 @@ class QUERN_API Module {
   /// Empty for Kernel Python, whose kernels are compiled one by one (Kernel::info).
   const std::string& ptx() const noexcept;
   /// CUmodule, as void*; null for Kernel Python, whose kernels are modules of their own
-  /// (Kernel::module_handle). A template's instance is in another one.
+  /// (Kernel::module_handle). A template's instance is in another module.
   void* handle() const noexcept;
   /// The compiler's warnings.
   const Diagnostics& log() const noexcept;

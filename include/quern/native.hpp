@@ -13,9 +13,9 @@
 
 namespace quern {
 
-/// The address of a Driver API function as this device's driver has it: "cuMemAlloc_v2" (the versioned name
+/// The address of a function of the Driver API in this device's driver: "cuMemAlloc_v2" (the versioned name
 /// of cuda.h's CUDA 13.0), to be cast to the type of that declaration. Null for a name that quern does not
-/// use. So one program runs its own driver calls on a GPU and on the CPU device.
+/// use. With it, one program makes its own driver calls on a GPU and on the CPU device.
 QUERN_API void* driver_function(const Device& device, std::string_view name) noexcept;
 
 }  // namespace quern

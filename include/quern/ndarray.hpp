@@ -25,18 +25,20 @@ namespace quern {
 
 /// An N-dimensional array in host memory, NumPy's ndarray: copies and views share the memory and keep it
 /// alive. Made by its constructors it owns its memory; made by view() it refers to memory of the program's
-/// own, which must outlive every use. A read-only array (a view of const data, or of a producer that forbids
-/// writing) is rejected as a target; its elements must not be written through data() and at().
-/// Thread-compatible, as a container is.
-class QUERN_API NDArray : public StridedArray {
+/// own, which must outlive every use. A const NDArray is a handle of the same elements for its whole life,
+/// and they can be written through it; elements that must not be written are those of an array that
+/// is_read_only(): a view of const data, or of a producer that forbids writing. quern rejects such an array
+/// as a target; a program must not write to its elements through data() and at(), and reads them with
+/// at<const T>(), values<const T>() and view_as<const T, N>(). Thread-compatible, as a container is.
+class QUERN_API NDArray : public detail::ArrayViews<NDArray> {
  public:
   NDArray() = default;
-  /// Zeros. Throws Error(usage) for shapes that cannot be.
+  /// Zeros. Throws Error(usage) for invalid shapes.
   NDArray(Shape shape, ElementType element, Order order = Order::c);
   /// Memory that `owner` keeps alive (null: it has no owner); `data` is element 0.
   NDArray(std::shared_ptr<const void> owner, void* data, ElementType element, Layout layout,
           bool page_locked = false)
-      : StridedArray(std::move(element), std::move(layout)),
+      : ArrayViews(std::move(element), std::move(layout)),
         owner_(std::move(owner)),
         data_(static_cast<std::byte*>(data)),
         page_locked_(page_locked) {}
@@ -76,9 +78,9 @@ class QUERN_API NDArray : public StridedArray {
     return view_of(values.data_handle(), detail::layout_of(values));
   }
 
-  /// The elements under a type with a fixed number of axes: `auto m = a.view_as<float, 2>(); m(i, j)`. It
-  /// keeps nothing alive. Throws Error(usage) for another element type or number of dimensions, and for a T
-  /// that is not const if the array is read-only.
+  /// The elements under a type with a fixed number of axes: `auto m = a.view_as<float, 2>(); m(i, j)`. The
+  /// view keeps nothing alive. Throws Error(usage) for another element type or number of dimensions, and for
+  /// a T that is not const if the array is read-only.
   template <class T, std::size_t Rank>
   ArrayView<T, Rank> view_as() const {
     detail::require_element(*this, element_type_of<std::remove_cv_t<T>>(), "view");
@@ -95,7 +97,7 @@ class QUERN_API NDArray : public StridedArray {
   std::byte* data() const noexcept { return data_; }
   template <class T>
   T* data_as() const {
-    detail::require_element(*this, element_type_of<T>(), "read");
+    detail::require_element(*this, element_type_of<std::remove_cv_t<T>>(), "read");
     return reinterpret_cast<T*>(data_);
   }
   /// False for a view of memory that is the program's own.
@@ -112,15 +114,6 @@ class QUERN_API NDArray : public StridedArray {
   /// True for memory that the driver locked: queued copies use it directly.
   bool is_page_locked() const noexcept { return page_locked_; }
 
-  /// `a(i, Slice{2, 8}, kEllipsis)`: a view. Throws Error(usage) for positions outside.
-  template <class... I>
-    requires(std::convertible_to<I, Index> && ...)
-  NDArray operator()(I... indices) const {
-    const Index list[] = {Index(indices)..., kEllipsis};
-    return indexed(std::span<const Index>(list, sizeof...(I)));
-  }
-  NDArray operator[](Index index) const { return indexed({&index, 1}); }
-  NDArray indexed(std::span<const Index> indices) const;
   /// The element at a position, 0 <= index < extent for each axis. Throws Error(usage) for another type.
   template <class T, std::integral... I>
   T& at(I... position) const {
@@ -138,20 +131,15 @@ class QUERN_API NDArray : public StridedArray {
     return {data_as<T>(), size()};
   }
 
-  NDArray transpose() const { return over(layout_.transposed()); }
   /// A view if the layout allows it, otherwise a copy (NumPy's reshape). One extent may be -1.
   NDArray reshape(std::span<const std::int64_t> shape, Order order = Order::c) const;
-  NDArray reshape(std::initializer_list<std::int64_t> shape, Order order = Order::c) const {
-    return reshape(std::span(shape.begin(), shape.size()), order);
-  }
+  using ArrayViews::reshape;
   NDArray ravel(Order order = Order::c) const { return reshape({-1}, order); }
   /// One field of every record, as a view; an array field adds its axes at the end.
   NDArray field(std::string_view name) const;
   /// The same bytes as elements of another type, NumPy's view(dtype). If the size differs, the last axis,
   /// which must be contiguous, gets another extent. Throws Error(usage) if that is not possible.
   NDArray as_element(const ElementType& element) const;
-  /// Without the axes of extent 1.
-  NDArray squeeze() const { return over(layout_.squeezed()); }
 
   /// Contiguous, with memory of its own.
   NDArray copy(Order order = Order::c) const;
@@ -175,6 +163,7 @@ class QUERN_API NDArray : public StridedArray {
   void save_npy(const std::filesystem::path& path) const;
 
  private:
+  friend class detail::ArrayViews<NDArray>;
   template <class T>
   static NDArray view_of(T* data, Layout layout) {
     using Value = std::remove_cv_t<T>;

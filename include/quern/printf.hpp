@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // component: driver
-// Output of printf in kernels, for programs that do not want it on their stdout.
+// Output of printf in kernels, for programs that keep it off their stdout.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace quern {
 
 /// The output of one call of printf by one thread of a kernel. Valid during the call of the handler.
 struct DevicePrint {
-  std::string_view text;    ///< whole, as formatted; whether it ends in a newline is the kernel's choice
+  std::string_view text;  ///< the complete formatted text; it ends in a newline only if the kernel wrote one
   std::string_view kernel;  ///< the kernel's name, as its author wrote it
   /// The CUcontext of the launch. It equals Session::native_context() and tells isolated sessions apart. Null
   /// if the context has been destroyed.

@@ -30,17 +30,17 @@ struct Progress {
   ProgressStage stage = ProgressStage::compile;
   std::string_view name;
   std::uint64_t done = 0;
-  /// 0 if it is not known: NVRTC gives signs of life only, from the time when it has read the source, and
-  /// `done` counts them.
+  /// 0 if it is not known: NVRTC only calls back from time to time, once it has read the source, and `done`
+  /// counts these calls.
   std::uint64_t total = 0;
   bool finished = false;
 };
 
 /// Returns false to cancel the work, whose call then throws Error(cancelled). Work can be cancelled before a
-/// stage begins, between two pieces of a copy, and at each sign of life of NVRTC; generation of machine code
-/// and finished work cannot. Called by the thread that does the work, which may be a thread of the compiler;
-/// by several at once if several work. It must not call quern or the driver. An exception that it throws
-/// becomes a warning in the log (log.hpp), and the work goes on.
+/// stage begins, between two pieces of a copy, and when NVRTC calls back; generation of machine code and
+/// finished work cannot. Called by the thread that does the work, which may be a thread of the compiler; by
+/// several at once if several work. It must not call quern or the driver. An exception that it throws becomes
+/// a warning in the log (log.hpp), and the work goes on.
 using ProgressHandler = std::function<bool(const Progress&)>;
 
 }  // namespace quern

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // component: abi
-// States for the generators of cuda.random, made on the host as Numba makes them:
+// States for the generators of cuda.random, computed on the host with Numba's algorithm:
 //
 //   auto states = session.to_device(create_xoroshiro128p_states(blocks * threads, 1));
 //   kernel(config)(states, out);      // ... xoroshiro128p_uniform_float32(states, i)
@@ -45,11 +45,11 @@ struct Xoroshiro128pState {
   }
 };
 
-/// `count` generators, each 2**64 numbers after the one before, so that no two produce the same ones; the
+/// `count` generators, each 2**64 numbers after the one before, so that no two produce the same numbers; the
 /// first starts `subsequence_start` such steps after the seed.
 inline std::vector<Xoroshiro128pState> create_xoroshiro128p_states(std::size_t count, std::uint64_t seed,
                                                                    std::uint64_t subsequence_start = 0) {
-  // SplitMix64, so that small seeds give no pattern.
+  // SplitMix64 removes the pattern of small seeds.
   std::uint64_t z = seed + 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;

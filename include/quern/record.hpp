@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // component: abi
-// From C++ types to element types. A plain struct is described by the compiler: its fields' names, types and
-// offsets are found at compile time, nothing is written a second time.
+// Conversion of C++ types to element types. The names, types and offsets of a plain struct's fields are found
+// at compile time; the program does not repeat them.
 //
 //   struct Particle { float position[3]; double mass; };
 //   ElementType element = element_type_of<Particle>();   // position: float32(3,) at 0, mass: float64 at 16
@@ -32,7 +32,7 @@ template <class T>
 struct AnyBase {
   template <class B>
     requires(std::is_base_of_v<B, T> && !std::is_same_v<B, T>)
-  constexpr operator B() const noexcept;  // never defined: only asked for in requires-expressions
+  constexpr operator B() const noexcept;  // never defined: only used in requires-expressions
 };
 
 #define QUERN_BRACES_1 \
@@ -156,7 +156,7 @@ struct Address {
 template <class Pointer>
 Address(Pointer) -> Address<Pointer>;
 
-/// The last identifier in the compiler's spelling of a field's address: "... {&instance.mass}]".
+/// The last identifier in the compiler's text of a field's address: "... {&instance.mass}]".
 template <Address A>
 constexpr std::string_view field_name() {
   const std::string_view text = __PRETTY_FUNCTION__;
@@ -224,7 +224,7 @@ RecordType described() {
 
 }  // namespace detail::record
 
-/// For structs that cannot describe themselves: specialise it with `static RecordType record()`.
+/// For structs that quern cannot describe: specialise it with `static RecordType record()`.
 template <class T>
 struct RecordOf;
 
@@ -240,7 +240,7 @@ RecordType record_type_of() {
 }
 
 namespace detail {
-/// Made once a type: an ElementType of a record owns memory.
+/// Made once per type: an ElementType of a record owns memory.
 template <class T>
 const ElementType& record_element() {
   static const ElementType element(record_type_of<T>());

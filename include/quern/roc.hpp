@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // component: session
-// The host side of Numba's ROC target (manual, "ROC memory management"), over the same sessions: programs
-// written for it keep their names. A session is ROC's context.
+// The host side of Numba's ROC target (manual, "ROC memory management") under its names, implemented with
+// sessions. A session is ROC's context.
 #pragma once
 
 #include <concepts>
@@ -14,15 +14,15 @@
 
 namespace quern::roc {
 
-/// roc.device_array(shape, dtype, strides, order): uninitialised. `options` has order, strides (which win)
-/// and the stream that pooled memory is allocated on.
+/// roc.device_array(shape, dtype, strides, order): uninitialised. `options` has the order, the strides (which
+/// override it) and the stream on which pooled memory is allocated.
 inline DeviceNDArray device_array(const Session& context, const Shape& shape,
                                   const ElementType& element = Dtype::float64,
                                   const ArrayOptions& options = {}) {
   return context.device_array(std::span(shape), element, options);
 }
 
-/// The same of a type that the compiler knows.
+/// The same for a type that the compiler knows.
 template <class T>
 DeviceArray<T> device_array(const Session& context, const Shape& shape, const ArrayOptions& options = {}) {
   return context.device_array<T>(shape, options);
@@ -45,8 +45,8 @@ inline DeviceNDArray to_device(const NDArray& array, const Session& context, boo
 inline DeviceNDArray to_device(const NDArray& array, const Session& context, StreamView stream) {
   return context.to_device(array, {.stream = stream});
 }
-/// Copies a vector, span, C array, mdspan, or one struct: the result's type keeps the element type and the
-/// number of dimensions as far as it is known.
+/// Copies a vector, span, C array, mdspan, or one struct: the result's type has the element type, and the
+/// number of dimensions if the source's type has it.
 template <class T>
   requires(!std::derived_from<T, StridedArray>)
 auto to_device(const T& values, const Session& context, std::optional<StreamView> stream = {}) {
@@ -60,7 +60,7 @@ inline void register_(const Session& context, std::initializer_list<NDArray> arr
   context.register_memory(std::span(arrays.begin(), arrays.size()));
 }
 /// roc.deregister(*arys): waits for queued copies. Throws Error(usage) for an array that is not registered;
-/// the others are deregistered all the same.
+/// the others are still deregistered.
 inline void deregister(const Session& context, std::initializer_list<NDArray> arrays) {
   context.deregister_memory(std::span(arrays.begin(), arrays.size()));
 }
@@ -69,7 +69,7 @@ inline void deregister(const Session& context, std::initializer_list<NDArray> ar
   return context.pinned(arrays);
 }
 
-/// roc.stream(); auto_synchronize() and synchronize() are the stream's own.
+/// roc.stream(); auto_synchronize() and synchronize() are functions of the stream.
 inline Stream stream(const Session& context) { return context.stream(); }
 
 }  // namespace quern::roc

@@ -49,12 +49,13 @@ struct SessionOptions {
   /// "auto" (a GPU if there is one, else the CPU device), "cpu", "cuda", "cuda:1". Empty: QUERN_DEVICE, else
   /// "auto".
   std::string device;
-  /// `current` adopts a context that the program made: it stays the program's and must outlive the session
-  /// and all that comes from it. The device is then the context's, of the driver that `device` names.
+  /// `current` adopts a context that the program made: the program keeps it, and it must outlive the session
+  /// and all objects made from it. The device is then the context's, of the driver that `device` names.
   ContextChoice context = ContextChoice::primary;
-  /// A context of the session's own, destroyed with the last object made from it: a kernel's fault ends this
-  /// session alone, and its limits are its own. Its kernels cannot take arrays of other sessions and of other
-  /// libraries (which work in the primary context); copy those through the host. Not with `current`.
+  /// A context of the session's own, destroyed with the last object made from it: a kernel's fault ends only
+  /// this session, and the session has limits of its own. Its kernels cannot take arrays of other sessions
+  /// and of other libraries (which work in the primary context); copy those through the host. Not with
+  /// `current`.
   bool isolated = false;
   /// The time limit for launches of this session's kernels that have no LaunchConfig::timeout of their own;
   /// 0: the limit of QUERN_CPU_TIMEOUT applies. On a GPU, opening a session with a limit throws
@@ -65,14 +66,14 @@ struct SessionOptions {
   std::optional<std::uint64_t> compile_cache_bytes = {};
 };
 
-/// The way in which Session::to_device(NDArray) copies.
+/// Options of Session::to_device(NDArray).
 struct ToDevice {
   std::optional<StreamView> stream = {};  ///< the copy is queued there; nothing: it is done on return
   bool copy = true;                       ///< false: only the memory is made
-  std::optional<DeviceNDArray> to = {};   ///< re-used, where shape and element type agree
+  std::optional<DeviceNDArray> to = {};   ///< the target, of the same shape and element type
 };
 
-/// While one lives, nothing that was dropped is released (Session::defer_cleanup()). Nests; move-only.
+/// As long as one exists, no resource is released (Session::defer_cleanup()). Nests; move-only.
 class QUERN_API DeferredCleanup {
  public:
   explicit DeferredCleanup(std::shared_ptr<session::DeferState> state) : state_(std::move(state)) {}
@@ -85,9 +86,10 @@ class QUERN_API DeferredCleanup {
   std::shared_ptr<session::DeferState> state_;
 };
 
-/// Everything that is needed to compile and run kernels on one device. Copies share it; arrays, streams,
-/// modules and kernels keep the parts that they need alive. Functions of one that was moved from throw
-/// Error(usage), except device(). Thread-safe.
+/// A device with its context and the compiler. Copies of the object share them; arrays, streams, modules and
+/// kernels keep the parts that they need alive. Functions of a session that was moved from throw
+/// Error(usage), except device(). Thread-safe. It has over 40 methods because they are the functions of
+/// Numba's module cuda, and docs/memory.md maps each of those to one method; the headings below group them.
 class QUERN_API Session {
  public:
   /// Throws Error(not_found) if the device does not exist: the message lists the attempts and gives advice.
@@ -110,15 +112,15 @@ class QUERN_API Session {
   /// PTX text. Compile options do not apply.
   Module load_ptx(std::string_view ptx, const LoadOptions& options = {}) const;
   /// A module that Module::save() wrote, or its bytes, which are read during the call. Neither NVRTC nor the
-  /// source is needed: what the module does not hold, its kernels and bind() refuse. Arbitrary bytes may be
-  /// given. Throws Error(not_found, io) if the file is missing, cannot be read, or is damaged,
-  /// Error(unsupported) if its format is too new or its code is for another device, CompileError if the
-  /// driver refuses its PTX.
+  /// source is needed: its kernels and bind() reject requests for code that the module does not hold. The
+  /// bytes need not be trusted. Throws Error(not_found, io) if the file is missing, cannot be read, or is
+  /// damaged, Error(unsupported) if its format is too new or its code is for another device, CompileError if
+  /// the driver refuses its PTX.
   Module load_saved(const std::filesystem::path& path) const;
   Module load_saved(std::span<const std::byte> bytes) const;
   Expected<Module> try_load_saved(const std::filesystem::path& path) const;
   Expected<Module> try_load_saved(std::span<const std::byte> bytes) const;
-  /// The twins for sources that may well be wrong: refusals come back, not thrown.
+  /// The same for sources that may contain errors: these are returned instead of thrown.
   Expected<Module> try_load_cuda(std::string_view source, const LoadOptions& options = {}) const;
   Expected<Module> try_load_python(std::string_view source, const LoadOptions& options = {}) const;
   Expected<Module> try_load_file(const std::filesystem::path& path, const LoadOptions& options = {}) const;
@@ -126,7 +128,7 @@ class QUERN_API Session {
 
   /// load_cuda(), load_python() or load_ptx() on a thread of quern's: the call returns at once, and the
   /// handle's get() gives the module or throws. The session's handler of progress is told. The session stays
-  /// open until the work has ended, also if all its objects are gone.
+  /// open until the work has ended, also if all its objects are destroyed.
   [[nodiscard]] PendingModule load_async(SourceLanguage language, std::string source,
                                          LoadOptions options = {}) const;
   /// load_file(), which reads the file there.
@@ -134,24 +136,24 @@ class QUERN_API Session {
 
   /// Several sources as one module: functions and variables that one declares extern (`extern __device__ int
   /// f(int);`) another defines. CUDA C++ is compiled as relocatable device code by itself. Templates are
-  /// instantiated by their source's name_expressions only. Throws CompileError also where the sources do not
-  /// go together: the notes say which names.
+  /// instantiated by their source's name_expressions only. Throws CompileError also if the sources cannot be
+  /// linked: the notes list the names.
   Module link(std::span<const LinkSource> sources) const;
   Module link(std::initializer_list<LinkSource> sources) const {
     return link(std::span(sources.begin(), sources.size()));
   }
   Expected<Module> try_link(std::span<const LinkSource> sources) const;
 
-  /// Counts of what this session had compiled. All sessions share one compiler and its cache: see
-  /// compile_cache.hpp for the counts of the process.
+  /// Counts of this session's compilations. All sessions share one compiler and its cache: compile_cache.hpp
+  /// has the counts of the process.
   CompileStats compile_stats() const;
 
   // --- arrays (numba.cuda's functions of the same names; shapes in elements, strides in bytes)
 
   /// Uninitialised device memory. Throws OutOfMemory.
   DeviceBuffer allocate(std::size_t bytes, StreamView stream = {}) const;
-  /// An uninitialised array. Throws Error(usage) for shapes and strides that cannot be, OutOfMemory; nothing
-  /// is allocated then.
+  /// An uninitialised array. Throws Error(usage) for invalid shapes and strides, OutOfMemory; nothing is
+  /// allocated then.
   DeviceNDArray device_array(std::span<const std::int64_t> shape, const ElementType& element = Dtype::float64,
                              const ArrayOptions& options = {}) const;
   DeviceNDArray device_array(std::initializer_list<std::int64_t> shape,
@@ -173,7 +175,7 @@ class QUERN_API Session {
                                     const ArrayOptions& options = {}) const {
     return DeviceArray<T, Rank>(device_array(std::span(extents), element_type_of<T>(), options));
   }
-  /// The twins for memory that may not suffice: OutOfMemory and refusals come back, not thrown.
+  /// The same for allocations that may fail: errors are returned instead of thrown, OutOfMemory included.
   Expected<DeviceBuffer> try_allocate(std::size_t bytes, StreamView stream = {}) const;
   Expected<DeviceNDArray> try_device_array(const Shape& shape, const ElementType& element = Dtype::float64,
                                            const ArrayOptions& options = {}) const;
@@ -189,8 +191,8 @@ class QUERN_API Session {
   /// Copies a host array of any layout to new device memory (or to `options.to`), in the same memory order if
   /// it is C or Fortran, otherwise in C order.
   DeviceNDArray to_device(const NDArray& array, const ToDevice& options = {}) const;
-  /// Contiguous host data (vector, array, span, C array), 1-D. Without a stream done on return; on a stream
-  /// queued there, the source staged before the call returns.
+  /// Contiguous host data (vector, array, span, C array), 1-D. Without a stream the copy is done on return;
+  /// on a stream it is queued, and the source is staged before the call returns.
   template <class Range>
     requires std::ranges::contiguous_range<const Range&>
   auto to_device(const Range& source, std::optional<StreamView> stream = {}) const {
@@ -218,7 +220,7 @@ class QUERN_API Session {
   DeviceRecord to_device(const T& record, std::optional<StreamView> stream = {}) const {
     return DeviceRecord(to_device(NDArray::view(const_cast<T*>(&record), {}), {.stream = stream}));
   }
-  /// C-contiguous host bytes of a type known only at run time.
+  /// Copies C-contiguous host bytes of a type known only at run time.
   DeviceNDArray to_device(std::span<const std::byte> bytes, std::span<const std::int64_t> shape,
                           ElementType element) const;
 
@@ -231,7 +233,8 @@ class QUERN_API Session {
                              const MappedOptions& options = {}) const;
   /// An array with the other one's shape, element type and order; `options` set the rest.
   MappedNDArray mapped_array_like(const StridedArray& array, MappedOptions options = {}) const;
-  /// The same in memory that the driver moves by itself. Not `attach_global`: streams must attach it first.
+  /// The same in memory that the driver moves by itself. Without `attach_global`, streams must attach it
+  /// first.
   ManagedNDArray managed_array(const Shape& shape, const ElementType& element = Dtype::float64,
                                const ArrayOptions& options = {}, bool attach_global = true) const;
   /// Page-locks existing host arrays for a scope. Throws Error(usage) if they overlap or are locked already;
@@ -243,8 +246,8 @@ class QUERN_API Session {
   /// The same without a scope, until deregister_memory() or the session's end (roc::register_).
   void register_memory(std::span<const NDArray> arrays) const;
   void deregister_memory(std::span<const NDArray> arrays) const;
-  /// Lets kernels see existing host arrays for a scope; at its end `stream` is waited for. Const data is
-  /// read-only for them as well.
+  /// Lets kernels access existing host arrays for a scope, whose end waits for `stream`. Const data is
+  /// read-only for kernels as well.
   [[nodiscard]] MappedScope mapped(std::span<const NDArray> arrays, StreamView stream = {}) const;
   [[nodiscard]] MappedScope mapped(std::initializer_list<NDArray> arrays, StreamView stream = {}) const {
     return mapped(std::span(arrays.begin(), arrays.size()), stream);
@@ -259,7 +262,7 @@ class QUERN_API Session {
 
   /// A view of another library's device array, without copying; keeps `array` (a copy of it, or the pointer)
   /// alive and waits for its producer's stream, unless `sync` is false. Throws Error(usage) for memory that
-  /// belongs to another context and is not shared with all of them.
+  /// belongs to another context and is not shared with all contexts.
   template <CudaArray A>
   DeviceNDArray as_cuda_array(A array, bool sync = true) const {
     auto owner = std::make_shared<A>(std::move(array));
@@ -276,7 +279,8 @@ class QUERN_API Session {
 
   // --- streams and events
 
-  /// Ordered with the legacy default stream, as Numba's are, unless it is made non-blocking.
+  /// A new stream. It is ordered with the legacy default stream, as Numba's streams are, unless it is made
+  /// non-blocking.
   Stream stream(const StreamOptions& options = {}) const;
   StreamPriorities stream_priorities() const;
   StreamView default_stream() const noexcept;
@@ -284,20 +288,20 @@ class QUERN_API Session {
   StreamView per_thread_default_stream() const noexcept;
   /// A CUstream of the program's own, which must outlive all use.
   StreamView external_stream(void* stream) const noexcept;
-  /// Without `timing` it costs less and measures nothing.
+  /// An event without `timing` costs less and cannot measure time.
   Event event(bool timing = true) const;
   /// A CUevent of the program's own, which must outlive the object.
   Event external_event(void* event) const;
   /// Waits for all work of the device's context. Throws DriverError, also for a fault of an earlier kernel;
-  /// Error(cancelled) where some of the work was cancelled during the call.
+  /// Error(cancelled) if some of the work was cancelled during the call.
   void synchronize() const;
-  /// StreamView::cancel() for every stream of the session's context: an isolated session's own, else the one
-  /// that all ordinary sessions on the device share. Throws Error(unsupported) on a GPU.
+  /// StreamView::cancel() for every stream of the session's context: an isolated session's own context, or
+  /// the one that all other sessions on the device share. Throws Error(unsupported) on a GPU.
   void cancel() const;
 
   // --- memory management
 
-  /// Nothing that was dropped is released while the result lives, out of memory included. Nests.
+  /// No resource is released as long as the result exists, also if memory is exhausted. Nests.
   [[nodiscard]] DeferredCleanup defer_cleanup() const;
   /// The number of destroyed objects whose release is still pending.
   std::size_t pending_release_count() const;
@@ -313,7 +317,7 @@ class QUERN_API Session {
   void set_allocator(std::shared_ptr<DeviceAllocator> allocator) const;
   std::shared_ptr<DeviceAllocator> allocator() const;
   /// The driver's stream-ordered pool, keeping up to `keep_bytes` of freed memory. Throws Error(unsupported)
-  /// if the device has none.
+  /// if the device has no such pool.
   std::shared_ptr<DeviceAllocator> stream_ordered_pool(std::size_t keep_bytes = SIZE_MAX) const;
   /// A pool of quern's own, over the driver's allocator or over `upstream`.
   std::shared_ptr<DeviceAllocator> caching_pool(std::shared_ptr<DeviceAllocator> upstream = nullptr,
@@ -321,11 +325,11 @@ class QUERN_API Session {
 
   // --- progress
 
-  /// From now on `handler` is told how far compiling, and copies that are done on return and have 16 MiB or
-  /// more, have come, and may cancel them; see ProgressHandler. It belongs to the session's context: an
-  /// isolated session's own, else the one that all ordinary sessions on the device share. An empty one:
-  /// nobody. Returns the former handler when no other thread is inside it any more; the caller must hold no
-  /// lock that it takes.
+  /// From now on `handler` receives the progress of compilations, and of copies that are done on return and
+  /// have 16 MiB or more, and may cancel them; see ProgressHandler. It belongs to the session's context: an
+  /// isolated session's own, or the one that all other sessions on the device share. An empty handler removes
+  /// the current one. Returns the former handler when no other thread is inside it any more; the caller must
+  /// not hold a lock that it takes.
   ProgressHandler set_progress(ProgressHandler handler) const;
 
   /// CUcontext, as void*.

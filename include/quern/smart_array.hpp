@@ -27,9 +27,9 @@ class QUERN_API SmartArray {
   /// The representation on that side, updated if necessary. Report a write to it by mark_changed().
   NDArray host() const;
   DeviceNDArray device() const;
-  /// Reports a write to that side: it is then the newest, even if it was out of date. The other side is
-  /// updated now if the program holds it beyond this object, otherwise when it is requested. `stream`: the
-  /// stream of work on the device side; copies wait for it, whatever kind of stream it is.
+  /// Reports a write to that side: that side is then up to date, even if it was out of date before. The other
+  /// side is updated now if the program holds it beyond this object, otherwise when it is requested.
+  /// `stream`: the stream of work on the device side; copies wait for it, for every kind of stream.
   void mark_changed(Where where, StreamView stream = {}) const;
   /// True if that side exists and is up to date: requesting it copies nothing.
   bool is_current(Where where) const noexcept;

@@ -25,7 +25,7 @@ enum class Stage : std::uint8_t { cuda, ptx, simt, llvm, assembly };
 QUERN_API std::optional<Stage> stage_named(std::string_view name) noexcept;
 QUERN_API std::string_view name(Stage stage) noexcept;
 
-/// The time that a pass of the CPU device's compiler took, all its runs together.
+/// The time of a pass of the CPU device's compiler, summed over its runs.
 struct PassTime {
   std::string name;
   std::uint32_t runs = 0;
@@ -34,21 +34,21 @@ struct PassTime {
 
 struct StageOptions {
   LoadOptions load;
-  /// The kernel's name; may be empty if the file has one kernel, and for the stages that are the whole file
+  /// The kernel's name; may be empty if the file has one kernel, and for the stages that show the whole file
   /// (cuda, ptx).
   std::string kernel;
   /// The argument types of a Kernel Python kernel, "float32, float32[::1]"; empty: its decorator's.
   std::string signature;
   /// The CPU device specialises code on the block's shape.
   Dim3 block = {256};
-  /// simt and llvm only: the kernel as this pass of the CPU device's compiler leaves it; empty: as the stage
-  /// ends. Error(usage) lists the passes if there is none of that name.
+  /// simt and llvm only: shows the kernel after this pass of the CPU device's compiler; empty: after the last
+  /// one. For an unknown name, Error(usage) lists the passes.
   std::string pass;
   /// simt, llvm and asm only. Not null: gets a row for each pass that ran, in order.
   std::vector<PassTime>* pass_times = nullptr;
   /// The virtual architecture of the PTX.
   std::uint32_t compute_capability = 89;
-  /// Is told how far translating and compiling have come, and may cancel them.
+  /// Receives the progress of translating and compiling, and may cancel them.
   ProgressHandler progress = {};
 };
 
@@ -56,7 +56,7 @@ struct StageOptions {
 /// the CPU device's plug-in. Throws CompileError, Error(io, not_found, usage, unsupported).
 QUERN_API std::string stage_text(const std::filesystem::path& path, Stage stage,
                                  const StageOptions& options = {});
-/// The same of source text; StageOptions::load.file_name is its name in messages.
+/// The same for source text; StageOptions::load.file_name is its name in messages.
 QUERN_API std::string stage_text(std::string_view source, SourceLanguage language, Stage stage,
                                  const StageOptions& options = {});
 

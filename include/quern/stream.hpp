@@ -25,7 +25,7 @@ class AutoSynchronize;
 //    stream it is done on return; with one it is queued there.
 //  - `StreamView stream = {}`: an operation that is ordered by a stream and never waits (a launch, an
 //    allocation, an event). Without one it is ordered by the context's default stream.
-// DLPack alone has a third case, a consumer that requests no ordering (dlpack.hpp).
+// Only DLPack has a third case, a consumer that requests no ordering (dlpack.hpp).
 
 /// Options of a new stream.
 struct StreamOptions {
@@ -41,36 +41,37 @@ struct StreamPriorities {
   int greatest = 0;
 };
 
-/// A stream by value: the queue for work. It does not keep the stream alive. A default-constructed one is the
-/// default stream of the context that the work belongs to. Thread-safe, as streams are.
+/// A view of a stream, the queue for work; passed by value. It does not keep the stream alive. A
+/// default-constructed one is the default stream of the context that the work belongs to. Thread-safe, as
+/// streams are.
 class QUERN_API StreamView {
  public:
   StreamView() noexcept = default;
   StreamView(runtime::Context* context, void* handle) noexcept : context_(context), handle_(handle) {}
 
-  /// Waits until everything queued so far has run; host arrays that were to be copied to then have their
-  /// values. Throws DriverError, also for a fault of an earlier kernel; Error(cancelled) where work of the
+  /// Waits until all work that is queued now has run; host arrays that are targets of its copies then have
+  /// their values. Throws DriverError, also for a fault of an earlier kernel; Error(cancelled) if work of the
   /// stream was cancelled during the call.
   void synchronize() const;
-  /// Ends the launches that the stream has now, running or queued, and returns when none of them runs. What
-  /// they were to write holds old, new or partly new values. Copies, fills, events and callbacks that are
-  /// queued still run, in their order, and other streams that wait for them go on: cancel these as well.
-  /// The context lives on, and the stream takes new work. Threads that wait for the stream (for an event of
-  /// its, for the default stream) meanwhile get Error(cancelled), and async_done() that was asked for before
-  /// holds it; calls that begin later do not tell of it. Throws Error(unsupported) on a GPU, where CUDA
-  /// cannot end a launch.
+  /// Ends the launches that the stream has now, running or queued, and returns when none of them runs. The
+  /// memory that they write to holds old, new or partly new values. Copies, fills, events and callbacks that
+  /// are queued still run, in their order, and other streams that wait for them continue: cancel these as
+  /// well. The context stays usable, and the stream takes new work. Threads that are waiting for the stream
+  /// (for one of its events, for the default stream) get Error(cancelled), and so does the result of an
+  /// earlier async_done(); calls that begin later do not report it. Throws Error(unsupported) on a GPU, where
+  /// CUDA cannot end a launch.
   void cancel() const;
-  /// True if nothing is left to run.
+  /// True if all queued work has run.
   bool query() const;
   /// A scope whose end waits for the stream.
   [[nodiscard]] AutoSynchronize auto_synchronize() const;
-  /// Calls `callback` when everything queued so far has run, on a thread of the driver's: it must make no
-  /// call of quern's or the driver's and should be short. What it throws is reported in the log (log.hpp) and
-  /// goes no further. A context that a fault ended calls nothing any more. Throws DriverError where it cannot
-  /// be queued.
+  /// Calls `callback` when all work that is queued now has run, on a thread of the driver's: it must not call
+  /// quern or the driver and should be short. The log (log.hpp) reports an exception that it throws. A
+  /// context that a fault ended makes no calls any more. Throws DriverError if the callback cannot be queued.
   void add_callback(std::function<void()> callback) const;
-  /// Ready when everything queued so far has run; holds std::future_error(broken_promise) if a fault ended
-  /// the context, Error(cancelled) if work of the stream was cancelled meanwhile.
+  /// A future that is ready when all work that is queued now has run; it holds
+  /// std::future_error(broken_promise) if a fault ended the context, Error(cancelled) if work of the stream
+  /// was cancelled meanwhile.
   std::future<void> async_done() const;
 
   int priority() const;
@@ -85,8 +86,8 @@ class QUERN_API StreamView {
   void* handle_ = nullptr;
 };
 
-/// Waits for a stream at the end of a scope, exceptions included: an exception inside is not replaced by one
-/// of the wait. The stream outlives it.
+/// Waits for a stream at the end of a scope, also if an exception leaves it: an exception of the wait does
+/// not replace that one. The stream outlives it.
 class QUERN_API AutoSynchronize {
  public:
   explicit AutoSynchronize(StreamView stream) noexcept : stream_(stream) {}
@@ -103,8 +104,8 @@ class QUERN_API AutoSynchronize {
 
 inline AutoSynchronize StreamView::auto_synchronize() const { return AutoSynchronize(*this); }
 
-/// Owns a stream (Session::stream()). Work on one stream runs in order; work on two streams may overlap.
-/// Its destructor schedules the release; queued work still runs. Move-only; launches on one that was moved
+/// Owns a stream (Session::stream()). Work on one stream runs in order; work on two streams may overlap. Its
+/// destructor schedules the release; queued work still runs. Move-only; launches on a stream that was moved
 /// from, and its own functions, throw Error(usage).
 class QUERN_API Stream {
  public:
@@ -130,8 +131,8 @@ class QUERN_API Stream {
   std::shared_ptr<runtime::StreamState> state_;
 };
 
-/// A point in a stream (Session::event()). Move-only; dropping it schedules its release. Functions of one
-/// that was moved from throw Error(usage); its handle is null.
+/// A point in a stream (Session::event()). Move-only; dropping it schedules its release. Functions of an
+/// event that was moved from throw Error(usage); its handle is null.
 class QUERN_API Event {
  public:
   explicit Event(std::shared_ptr<runtime::EventState> state) : state_(std::move(state)) {}
@@ -146,7 +147,7 @@ class QUERN_API Event {
   void wait(StreamView stream = {}) const;
   bool query() const;
   void synchronize() const;
-  /// Milliseconds from `start` to this event; both recorded and reached.
+  /// Milliseconds from `start` to this event; both have been recorded and have happened.
   double elapsed_ms_since(const Event& start) const;
   /// CUevent, as void*.
   void* handle() const noexcept;

@@ -2,8 +2,10 @@
 // component: abi
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <utility>
@@ -15,7 +17,7 @@
 
 namespace quern {
 
-/// The common base of host and device arrays: the type of an element and the places of the elements. Shapes
+/// The common base of host and device arrays: the type of an element and the offsets of the elements. Shapes
 /// count elements, strides bytes.
 class StridedArray {
  public:
@@ -30,7 +32,7 @@ class StridedArray {
   std::span<const std::int64_t> shape() const noexcept { return layout_.shape(); }
   std::span<const std::int64_t> strides_bytes() const noexcept { return layout_.strides_bytes(); }
   std::size_t ndim() const noexcept { return layout_.ndim(); }
-  /// Elements in all.
+  /// The number of elements.
   std::size_t size() const noexcept { return layout_.size(); }
   /// Bytes of all elements, gaps not counted.
   std::size_t size_bytes() const noexcept { return layout_.size_bytes(); }
@@ -46,16 +48,48 @@ class StridedArray {
 QUERN_API std::string describe(const StridedArray& array);
 
 namespace detail {
+/// The views that host and device arrays have in common; `Array` is the class that derives from this. Its
+/// over(layout, offset) makes a view of its memory, and its reshape(span, order) reshapes it.
+template <class Array>
+class ArrayViews : public StridedArray {
+ public:
+  /// `a(i, Slice{2, 8}, kEllipsis)`: a view. Throws Error(usage) for positions outside.
+  template <class... I>
+    requires(std::convertible_to<I, Index> && ...)
+  Array operator()(I... indices) const {
+    const Index list[] = {Index(indices)..., kEllipsis};
+    return indexed(std::span<const Index>(list, sizeof...(I)));
+  }
+  Array operator[](Index index) const { return indexed({&index, 1}); }
+  Array indexed(std::span<const Index> indices) const {
+    Layout::View view = layout_.indexed(indices);
+    return self().over(std::move(view.layout), view.offset_bytes);
+  }
+  Array transpose() const { return self().over(layout_.transposed()); }
+  Array reshape(std::initializer_list<std::int64_t> shape, Order order = Order::c) const {
+    return self().reshape(std::span(shape.begin(), shape.size()), order);
+  }
+  /// Without the axes of extent 1.
+  Array squeeze() const { return self().over(layout_.squeezed()); }
+
+ protected:
+  ArrayViews() = default;
+  ArrayViews(ElementType element, Layout layout) : StridedArray(std::move(element), std::move(layout)) {}
+
+ private:
+  const Array& self() const noexcept { return static_cast<const Array&>(*this); }
+};
+
 /// Throws Error(usage) unless the array's elements are of that type; an opaque element of the right size is
-/// taken for any record.
+/// accepted for any record.
 QUERN_API void require_element(const StridedArray& array, const ElementType& wanted, const char* action);
 /// Throws Error(usage) naming both sides unless shapes and element types agree.
 QUERN_API void require_alike(const StridedArray& from, const char* from_what, const StridedArray& to,
                              const char* to_what);
 /// Throws Error(usage) unless the array has `rank` dimensions.
 QUERN_API void require_rank(const StridedArray& array, std::size_t rank);
-/// The scalar as one element of `element`, as Argument converts scalars. Throws Error(usage) if it does not
-/// fit.
+/// Writes the scalar as one element of `element`, converted as Argument converts scalars. Throws Error(usage)
+/// if it does not fit.
 QUERN_API void encode_scalar(const ElementType& element, Dtype from, const void* value, std::byte* out);
 
 /// One element of a given type, from a C++ scalar or struct.

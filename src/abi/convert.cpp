@@ -107,8 +107,8 @@ double write_real(double value, Dtype target, std::byte* out) {
       return static_cast<double>(half);
     }
     case Dtype::bfloat16: {
-      // Through float32 twice rounded could differ; round-to-odd into float32 first keeps the one rounding
-      // exact.
+      // Two roundings, through float32, could differ from one; rounding to odd in float32 first prevents
+      // that.
       float near = static_cast<float>(value);
       if (static_cast<double>(near) != value && std::isfinite(near)) {
         auto bits = std::bit_cast<std::uint32_t>(near);

@@ -3,12 +3,12 @@
 
 namespace quern {
 namespace {
-struct Row {
+struct DtypeRow {
   Dtype dtype;
   std::string_view name;
   std::size_t size_bytes;
 };
-constexpr Row kRows[] = {
+constexpr DtypeRow kRows[] = {
     {Dtype::bool_, "bool", 1},      {Dtype::int8, "int8", 1},           {Dtype::int16, "int16", 2},
     {Dtype::int32, "int32", 4},     {Dtype::int64, "int64", 8},         {Dtype::uint8, "uint8", 1},
     {Dtype::uint16, "uint16", 2},   {Dtype::uint32, "uint32", 4},       {Dtype::uint64, "uint64", 8},
@@ -21,7 +21,7 @@ std::size_t size_bytes(Dtype dtype) noexcept { return kRows[static_cast<std::siz
 std::string_view name(Dtype dtype) noexcept { return kRows[static_cast<std::size_t>(dtype)].name; }
 
 std::optional<Dtype> dtype_named(std::string_view name) noexcept {
-  for (const Row& row : kRows)
+  for (const DtypeRow& row : kRows)
     if (row.name == name) return row.dtype;
   return std::nullopt;
 }

@@ -12,8 +12,8 @@
 namespace quern::abi {
 namespace {
 
-std::string place_text(const std::uint32_t (&place)[3]) {
-  return fmt::format("({}, {}, {})", place[0], place[1], place[2]);
+std::string index_text(const std::uint32_t (&index)[3]) {
+  return fmt::format("({}, {}, {})", index[0], index[1], index[2]);
 }
 
 std::string reason_of(const Failure& failure) {
@@ -29,8 +29,8 @@ std::string reason_of(const Failure& failure) {
 }  // namespace
 
 std::string text_of(const Failure& failure, std::string_view kernel, std::string_view file) {
-  return fmt::format("kernel {} failed in block {}, thread {}\n{}:{}: {}", kernel, place_text(failure.block),
-                     place_text(failure.thread), file, failure.line, reason_of(failure));
+  return fmt::format("kernel {} failed in block {}, thread {}\n{}:{}: {}", kernel, index_text(failure.block),
+                     index_text(failure.thread), file, failure.line, reason_of(failure));
 }
 
 }  // namespace quern::abi

@@ -91,7 +91,7 @@ void Task::rethrow() const {
 }
 
 void Task::finish(std::exception_ptr error) noexcept {
-  work_ = nullptr;  // may close a session; before `done`, so that it is closed for those who wait
+  work_ = nullptr;  // may close a session; before `done`, so that it is closed for waiting threads
   error_ = std::move(error);
   {
     const LockGuard lock(mutex_);

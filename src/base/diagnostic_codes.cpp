@@ -23,7 +23,7 @@ bool is_numbered(std::string_view code) noexcept {
          code.find_first_not_of("0123456789", kPrefix.size()) == std::string_view::npos;
 }
 
-/// Null: there is none.
+/// Returns null if there is none.
 const CodeRow* row_of(std::string_view code) noexcept {
   const auto* const row = std::ranges::lower_bound(kCodes, code, {}, &CodeRow::code);
   return row != std::end(kCodes) && row->code == code ? row : nullptr;

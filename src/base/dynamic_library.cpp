@@ -11,7 +11,7 @@
 namespace quern::base {
 namespace {
 
-/// True if the process or the system has no file descriptor left. The loader tells that in words only.
+/// True if the process or the system has no file descriptor left. The loader reports that only as text.
 bool has_no_descriptor() noexcept {
   const int file = ::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return errno == EMFILE || errno == ENFILE;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::chrono::milliseconds kPoll{1};
 constexpr std::chrono::seconds kLongestWait{10};
 constexpr std::chrono::seconds kBeforeRefusal{1};
-/// From the end of the exiting thread's own objects to our handler.
+/// The time from the end of the exiting thread's own objects to our handler.
 constexpr std::chrono::nanoseconds kUntilHandlers{std::chrono::milliseconds(50)};
 /// Handlers run in the reverse order of their registration. Objects that the library makes when it first
 /// needs them, in the first few pieces of work, register theirs then: ours is registered again behind each of

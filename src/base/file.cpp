@@ -55,7 +55,7 @@ bool write_all(int fd, const std::byte* data, std::size_t size) {
   return true;
 }
 
-/// The links in /proc, to which /dev/stdout leads, refer to open files, whatever path they show.
+/// The links in /proc to which /dev/stdout leads refer to open files and not to the paths that they show.
 bool is_of_open_file(const std::filesystem::path& link) {
   std::error_code ignored;
   return std::filesystem::weakly_canonical(link.parent_path(), ignored).string().starts_with("/proc/");

@@ -19,7 +19,7 @@ bool is_default() noexcept {
   return (mxcsr & ~kMxcsrFlags) == kDefaultMxcsr && control_word == kDefaultControlWord;
 }
 
-/// Not every C library's fesetenv(FE_DFL_ENV) ends the flushing of denormal numbers.
+/// fesetenv(FE_DFL_ENV) does not end the flushing of denormal numbers in every C library.
 void set_default() noexcept {
   std::fesetenv(FE_DFL_ENV);
   const std::uint32_t mxcsr = kDefaultMxcsr;

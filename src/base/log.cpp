@@ -58,7 +58,7 @@ void call_trimmed(const LogHandler& handler, const LogRecord& record) {
 bool offer_log(const LogRecord& record) noexcept {
   try {
     return log_slot().visit([&](const LogHandler& handler) { call_trimmed(handler, record); });
-  } catch (...) {  // there is no other place where it could be told
+  } catch (...) {  // it cannot be reported anywhere else
     return true;
   }
 }

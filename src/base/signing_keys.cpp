@@ -37,7 +37,7 @@ int digit_value(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/// The bytes of an even number of hexadecimal digits; empty: the line is no key.
+/// The bytes of an even number of hexadecimal digits; empty if the line is no key.
 std::string key_of(std::string_view line) {
   std::string key;
   if (line.size() < kLeastDigits || line.size() > kMostDigits || line.size() % 2 != 0) return key;

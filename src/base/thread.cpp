@@ -22,7 +22,7 @@ namespace quern::base {
 namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{8} << 20;
-/// For compilers. NVRTC, given the deepest nesting that it is given, takes less than half of it.
+/// The stack of compilers. NVRTC takes less than half of it for the deepest nesting that is accepted.
 constexpr std::size_t kSecludedStackBytes = std::size_t{16} << 20;
 constexpr std::size_t kNeededBytes = std::size_t{4} << 20;
 

@@ -60,7 +60,7 @@ Expected<OpenBundle> open_file(const std::string& path) {
   return open;
 }
 
-/// Without keys, whoever may write the file decides which kernels run.
+/// Without keys, every user who may write the file decides which kernels run.
 Expected<void> check_owner(const struct stat& info) {
   if (!is_of_trusted_owner(info, FolderUse::read))
     return refusal("bundle", "it belongs to another user, and no key file is given to check it with");
@@ -106,7 +106,7 @@ Expected<OpenBundle> open_bundle(const std::string& path, const BundleKeys& keys
 /// may be reading it.
 struct Bundle::Loaded {
   struct stat info{};
-  BundleIndex index;  ///< empty: the file is refused
+  BundleIndex index;  ///< empty if the file is refused
   const Loaded* former = nullptr;
   unsigned depth = 1;
 };

@@ -21,7 +21,7 @@ namespace {
 
 /// Entries beyond these are removed instead of set aside.
 constexpr std::size_t kMostSetAside = 64;
-/// A holder that takes longer may be stopped for good.
+/// A holder that takes longer may be stopped forever.
 constexpr std::chrono::seconds kLongestWait{60};
 
 void debug(std::string text) noexcept { base::log({LogLevel::debug, std::move(text), {}}); }
@@ -32,15 +32,15 @@ std::size_t count_files(const File& folder) {
   return count;
 }
 
-/// The place of an entry: the first byte of its key names the folder.
-struct Place {
-  Place(EntryKind kind, const base::Digest& key) {
+/// The location of an entry: the first byte of its key names the folder.
+struct EntryLocation {
+  EntryLocation(EntryKind kind, const base::Digest& key) {
     const std::string hex = key.hex();
     index = key.bytes[0];
     folder = folder_name(index);
     file = hex.substr(2) + entry_suffix(kind);
   }
-  Place(std::string folder_name, std::string file_name)
+  EntryLocation(std::string folder_name, std::string file_name)
       : folder(std::move(folder_name)), file(std::move(file_name)) {}
 
   bool is_of(const EntryParts& parts) const {
@@ -96,40 +96,43 @@ struct DiskStore::State {
     return folder;
   }
 
-  void put_aside(const File& folder, const Place& place, const EntryFile& file, const std::string& why) {
+  void put_aside(const File& folder, const EntryLocation& location, const EntryFile& file,
+                 const std::string& why) {
     ++damaged;
     if (!options.read_only) {
       const Expected<File> quarantine = open(kQuarantine, FolderUse::make);
       const bool has_room = quarantine && count_files(*quarantine) < kMostSetAside;
-      set_aside(folder, place.file, file.info, has_room ? &*quarantine : nullptr);
+      set_aside(folder, location.file, file.info, has_room ? &*quarantine : nullptr);
     }
     base::log({LogLevel::warning,
                fmt::format("the cache entry {}/{}/{}/{} is damaged: {}; it is set aside and made again",
-                           options.directory, kLayout, place.folder, place.file, why),
+                           options.directory, kLayout, location.folder, location.file, why),
                {{"cache", options.directory}}});
   }
 
-  std::optional<std::string> get(EntryKind kind, const base::Digest& key) { return get(Place(kind, key)); }
+  std::optional<std::string> get(EntryKind kind, const base::Digest& key) {
+    return get(EntryLocation(kind, key));
+  }
 
-  std::optional<std::string> get(const Place& place) {
-    const Expected<File> folder = open(place.folder, reading());
+  std::optional<std::string> get(const EntryLocation& location) {
+    const Expected<File> folder = open(location.folder, reading());
     if (!folder) return std::nullopt;
-    EntryFile file = read_entry_file(*folder, place.file, reading());
+    EntryFile file = read_entry_file(*folder, location.file, reading());
     switch (file.state) {
       case EntryFile::State::absent:
         return std::nullopt;
       case EntryFile::State::failed:
-        debug(fmt::format("cannot read cache entry {}: {}", place.file, std::strerror(file.error)));
+        debug(fmt::format("cannot read cache entry {}: {}", location.file, std::strerror(file.error)));
         return std::nullopt;
       case EntryFile::State::foreign:
-        put_aside(*folder, place, file, "it is not a file of this user's");
+        put_aside(*folder, location, file, "it is not a file of this user's");
         return std::nullopt;
       case EntryFile::State::read:
         break;
     }
     const Expected<EntryParts> parts = read_entry(file.bytes);
-    if (!parts || !place.is_of(*parts)) {
-      put_aside(*folder, place, file,
+    if (!parts || !location.is_of(*parts)) {
+      put_aside(*folder, location, file,
                 parts ? "it is the entry of another key" : parts.errors().front().message);
       return std::nullopt;
     }
@@ -140,24 +143,24 @@ struct DiskStore::State {
   void put(EntryKind kind, const base::Digest& key, std::string_view bytes, std::string_view components) {
     if (options.read_only || components.size() > kMostEntryBytes || bytes.size() > kMostEntryBytes) return;
     if (kEntryHeaderBytes + components.size() + bytes.size() > options.max_bytes) return;
-    const Place place(kind, key);
+    const EntryLocation location(kind, key);
     const std::string header = entry_header(kind, key, components, bytes);
     int error = ENOENT;
     // Another process may remove the folder between opening it and writing to it (`quern cache clear`).
     for (int attempt = 0; attempt < 3 && error == ENOENT; ++attempt) {
-      const Expected<File> folder = open(place.folder, FolderUse::make);
+      const Expected<File> folder = open(location.folder, FolderUse::make);
       if (!folder) {
         ++failed_writes;
         return;
       }
       // Keys are evenly spread: all writers together look through all folders.
       if (!has_cleaned.exchange(true)) remove_stale(*folder);
-      error = publish_entry_file(*folder, place.file, header, components, bytes);
+      error = publish_entry_file(*folder, location.file, header, components, bytes);
     }
     if (error == 0) {
       ++writes;
       if (const Expected<File> layout = open_layout(FolderUse::write))
-        evictions += note_written(*layout, place.index, header.size() + components.size() + bytes.size(),
+        evictions += note_written(*layout, location.index, header.size() + components.size() + bytes.size(),
                                   options.max_bytes);
       return;
     }
@@ -217,7 +220,7 @@ std::optional<std::string> DiskStore::get_or_compute(EntryKind kind, const base:
 }
 
 bool DiskStore::is_sound(const std::string& folder, const std::string& file) {
-  return state_->get(Place(folder, file)).has_value();
+  return state_->get(EntryLocation(folder, file)).has_value();
 }
 
 const DiskStoreOptions& DiskStore::options() const noexcept { return state_->options; }

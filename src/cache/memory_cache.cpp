@@ -17,7 +17,7 @@ using Computed = MemoryCacheCore::Computed;
 using base::Digest;
 
 // One computation in progress. Its fields are written once, under the cache's mutex, before `done` becomes
-// true; waiters hold it by shared_ptr, so it outlives its place in the table.
+// true; waiters hold it by shared_ptr, so it outlives its entry in the table.
 struct Flight {
   std::thread::id owner = std::this_thread::get_id();
   bool done = false;
@@ -118,7 +118,7 @@ Expected<Value> MemoryCacheCore::get_or_compute(const Digest& key, const Compute
     if (slot) return state.wait(key, std::shared_ptr<Flight>(slot));
     flight = slot = std::make_shared<Flight>();
   }
-  // From here to land() the flight's fields are this thread's alone.
+  // Until land() only this thread uses the fields of the flight.
   std::optional<Computed> made;
   try {
     Expected<Computed> computed = compute();

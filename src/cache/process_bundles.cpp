@@ -70,7 +70,8 @@ BundleSettings bundle_settings_of_environment() {
 }
 
 std::span<Bundle* const> process_bundles() noexcept {
-  // Not a static object with a guard: a child forked while another thread makes it would wait for ever.
+  // Not a static object with a guard: a child that is forked while another thread makes it would wait
+  // forever.
   static std::atomic<ProcessBundles*> made{nullptr};
   if (const ProcessBundles* all = made.load()) return all->bundles;
   try {

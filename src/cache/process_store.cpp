@@ -23,7 +23,7 @@ Diagnostic absent(const char* code, std::string message) {
 }
 
 /// The first of $XDG_CACHE_HOME/quern and $HOME/.cache/quern that there is a base for. A base of another user
-/// is passed over: under sudo, root would make folders there that the user could not write to.
+/// is skipped: under sudo, root would make folders there that the user could not write to.
 Expected<std::string> default_directory() {
   struct Base {
     const char* variable;
@@ -43,7 +43,7 @@ Expected<std::string> default_directory() {
 }
 
 struct ProcessStore {
-  std::unique_ptr<DiskStore> store;  ///< null: there is none
+  std::unique_ptr<DiskStore> store;  ///< null if there is none
 };
 
 std::unique_ptr<ProcessStore> make_process_store() {
@@ -86,7 +86,8 @@ Expected<DiskStoreOptions> store_options_of_environment() {
 }
 
 DiskStore* process_store() noexcept {
-  // Not a static object with a guard: a child forked while another thread makes it would wait for ever.
+  // Not a static object with a guard: a child that is forked while another thread makes it would wait
+  // forever.
   static std::atomic<ProcessStore*> made{nullptr};
   if (const ProcessStore* store = made.load()) return store->store.get();
   try {

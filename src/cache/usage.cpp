@@ -32,7 +32,7 @@ struct Numbers {
 };
 static_assert(sizeof(Numbers) == 8 * (kFolderCount + 1));
 
-/// False: they are not there, or not whole.
+/// Returns false if they are not there, or not whole.
 bool read(const File& file, Numbers& numbers) {
   struct stat info{};
   const bool is_whole = ::fstat(file.get(), &info) == 0 && info.st_size == sizeof numbers;
@@ -102,7 +102,7 @@ std::size_t remove(const File& layout, std::vector<Candidate>& candidates, std::
   return count;
 }
 
-/// To be called with both locks.
+/// Requires both locks.
 std::size_t remove_oldest(const File& layout, std::uint64_t max_bytes, std::size_t sample, Numbers& numbers) {
   std::vector<Candidate> candidates;
   std::uint64_t seen = 0;

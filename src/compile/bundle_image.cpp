@@ -65,7 +65,7 @@ void remove_all(std::string& text, string_view part) {
     text.erase(at, part.size());
 }
 
-/// Names the toolkit's headers by their place below its directories.
+/// Names the toolkit's headers by their paths below its directories.
 void remove_directory(abi::PtxImage& image, const std::string& prefix) {
   constexpr string_view kMarker = "\n\t.file\t";
   for (std::size_t at = image.ptx.find(kMarker); at != std::string::npos;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled modules in bundles (cache/bundle.hpp). Their keys cover no path, so that a bundle that is made in
-// one place is good in another: the names of files stay out, and the author's headers count as texts.
+// one folder can be used in another: the names of files stay out, and the author's headers count as texts.
 //
 // The toolkit is part of a key by its contents. A machine without NVRTC cannot compare it; there the toolkit
 // that the bundle names counts.
@@ -20,7 +20,7 @@
 
 namespace quern::compile {
 
-/// The entry by which a bundle says its toolkit, and back; nothing: the bundle has none.
+/// The entry by which a bundle says its toolkit, and back; nothing if the bundle has none.
 cache::BundleEntry toolkit_entry(const ToolkitContents& toolkit);
 std::optional<ToolkitContents> toolkit_of(cache::Bundle& bundle);
 
@@ -39,7 +39,7 @@ base::Digest bundle_key(const BundleRequest& request, const ToolkitContents& too
 /// The key's components, for `quern cache why`.
 Components bundle_components(const BundleRequest& request, const ToolkitContents& toolkit, std::uint32_t sm);
 
-/// The image's entry, for the request under the name `file`: without times, and without the places of the
+/// The image's entry, for the request under the name `file`: without times, and without the paths of the
 /// toolkit's headers.
 cache::BundleEntry image_entry(const BundleRequest& request, const ToolkitContents& toolkit,
                                const std::vector<std::string>& toolkit_directories, abi::PtxImage image);

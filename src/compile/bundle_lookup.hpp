@@ -32,7 +32,7 @@ class BundleLookup {
   std::optional<Found> find(const abi::KernelRequest& cuda,
                             const std::function<Image(const base::Digest&)>& in_memory) const;
 
-  /// False: this machine has another toolkit, as far as the request depends on it.
+  /// Returns false if this machine has another toolkit, as far as the request depends on it.
   bool accepts(const ToolkitContents& theirs, const BundleRequest& request) const;
 
  private:

@@ -89,7 +89,7 @@ struct Compiler::State {
   void search() {
     const base::ExitGate::Loading loading(gate);
     if (loading) {
-      const Surroundings around = options.around ? *options.around : surroundings(options.environment);
+      const SearchInputs around = options.around ? *options.around : surroundings(options.environment);
       found = find_toolkit(around, options.store);
       if (options.store != nullptr && !options.around)
         remember_toolkit(*options.store, options.environment, around, found);
@@ -99,14 +99,14 @@ struct Compiler::State {
     missing = found.nvrtc == nullptr;
   }
 
-  /// With an open NVRTC. To be called with a Pass.
+  /// The toolkit with an open NVRTC. Requires a Pass.
   const Toolkit& toolkit() {
     std::call_once(searched, [this] { base::secluded([this] { search(); }); });
     is_found = true;
     return found;
   }
 
-  /// As far as an earlier process knew it; null: open NVRTC. To be called with a Pass.
+  /// The facts that an earlier process found; null if NVRTC must be opened for them. Requires a Pass.
   const Toolkit* known_toolkit() {
     if (is_found) return &found;
     if (options.store == nullptr || options.around) return nullptr;
@@ -128,7 +128,7 @@ struct Compiler::State {
     return shared(*std::move(outcome));
   }
 
-  /// A server's answer to the request; nothing: compile it here.
+  /// A server's answer to the request; nothing if it must be compiled here.
   std::optional<RemoteOutcome> ask_server(const abi::KernelRequest& request, const Requester& requester) {
     if (options.remote == nullptr) return std::nullopt;
     std::optional<RemoteOutcome> outcome =
@@ -161,7 +161,7 @@ struct Compiler::State {
     return image;
   }
 
-  /// Without opening NVRTC: from memory, or from the disk if an earlier process compiled the same.
+  /// The image without opening NVRTC: from memory, or from the disk if an earlier process compiled it.
   std::optional<Expected<Image>> find_compiled(const abi::KernelRequest& request,
                                                const Requester& requester) {
     const Toolkit* const earlier = known_toolkit();
@@ -180,14 +180,14 @@ struct Compiler::State {
   }
 
   /// The image of this very call.
-  struct Fresh {
+  struct NewImage {
     Image image;           ///< with its time; the cache keeps one without
     bool is_right = true;  ///< NVRTC read what the key says
   };
 
   /// Compiles, and keeps the outcome on disk unless a file was changed meanwhile.
   Expected<Image> compile_anew(const CudaPlan& plan, const CudaKey& key, const Requester& requester,
-                               Fresh& fresh) {
+                               NewImage& fresh) {
     // Another process may be compiling the same: then its outcome is this one's.
     const cache::DiskStore::Claim own =
         options.store != nullptr ? options.store->claim(key.digest) : cache::DiskStore::Claim();
@@ -240,7 +240,7 @@ struct Compiler::State {
     }
   }
 
-  /// As an earlier process knew it, or found now. To be called with a Pass.
+  /// The toolkit as an earlier process found it, or as it is found now. Requires a Pass.
   const Toolkit& toolkit_here() {
     const Toolkit* const earlier = known_toolkit();
     return earlier != nullptr ? *earlier : toolkit();
@@ -338,7 +338,7 @@ struct Compiler::State {
     }
     keys.keep(*plan, key->digest);
     for (;;) {
-      Fresh fresh;
+      NewImage fresh;
       bool ran = false;
       Expected<Image> image = images.get_or_compute(key->digest, [&]() -> Expected<Image> {
         ran = true;

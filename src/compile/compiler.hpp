@@ -30,9 +30,9 @@ struct ToolkitReport {
   std::string nvrtc_path;
   std::string nvrtc_version;                     ///< "13.0"
   std::vector<std::uint32_t> architectures;      ///< virtual architectures it compiles for, ascending
-  std::vector<std::string> include_directories;  ///< the toolkit's; empty: none found
-  std::string headers_version;                   ///< "13.0"; empty: not known
-  std::vector<Candidate> nvrtc_candidates;       ///< every place looked at, in order
+  std::vector<std::string> include_directories;  ///< the toolkit's; empty if none were found
+  std::string headers_version;                   ///< "13.0"; empty if not known
+  std::vector<Candidate> nvrtc_candidates;       ///< every location that was searched, in order
   std::vector<Candidate> header_candidates;
   Diagnostic missing;  ///< where !found: what to tell the user
 };
@@ -43,17 +43,17 @@ std::shared_ptr<ImageCache> make_image_cache(std::uint64_t max_bytes = kDefaultC
 
 struct CompilerOptions {
   SearchEnvironment environment = search_environment();
-  std::optional<Surroundings> around;  ///< nothing: surroundings(environment), when NVRTC is searched for
-  /// Keeps compilations for later processes; null: they are not kept. Must outlive the compiler.
+  std::optional<SearchInputs> around;  ///< if absent, surroundings(environment) when NVRTC is searched for
+  /// Keeps compilations for later processes; null if they are not kept. Must outlive the compiler.
   cache::DiskStore* store = cache::process_store();
   std::shared_ptr<ImageCache> images = make_image_cache();  ///< may serve several compilers
   /// Are asked before the store; must outlive the compiler.
   std::span<cache::Bundle* const> bundles = cache::process_bundles();
   /// Bundles of another toolkit than the one here count too (QUERN_CACHE_BUNDLE_TOOLKIT=any).
   bool any_bundle_toolkit = cache::takes_any_bundle_toolkit();
-  /// Is asked before NVRTC, for what is neither in memory nor on disk; null: never.
+  /// Is asked before NVRTC if the image is neither in memory nor on disk. May be null.
   std::shared_ptr<RemoteCompiler> remote = nullptr;
-  /// Precompiled headers that NVRTC may use; null: none.
+  /// Precompiled headers that NVRTC may use; null if there is none.
   std::shared_ptr<PrecompiledHeaders> precompiled = nullptr;
 };
 
@@ -72,7 +72,7 @@ class CompileCounters {
   std::atomic<std::uint64_t> bundle_hits{0};
 };
 
-/// The one that asks for a compilation: it is told of the progress and given the counts. Either may be null.
+/// The one that asks for a compilation: it receives the progress and the counts. Either may be null.
 struct Requester {
   base::ProgressSlot* progress = nullptr;
   CompileCounters* counters = nullptr;
@@ -85,7 +85,7 @@ Expected<void> within_gate(const std::string& attempted, const std::function<voi
 
 /// The disk tier's view of a request.
 struct RequestKey {
-  std::string unsure;  ///< not empty: it is compiled each time, for this reason; no key then
+  std::string unsure;  ///< the reason why it is compiled each time, without a key; empty if it has a key
   std::string key;     ///< in hexadecimal digits
   std::vector<std::pair<std::string, std::string>> components;
 };

@@ -112,7 +112,7 @@ Expected<void> check_architecture(const NvrtcFacts& nvrtc, std::uint32_t compute
                  "request one of these, or install an NVRTC that knows it and name it with QUERN_NVRTC");
 }
 
-/// In a macro's value or in a template's argument.
+/// True in a macro's value and in a template's argument.
 bool is_named_int128(const std::vector<std::string>& texts) {
   return std::any_of(texts.begin(), texts.end(), [](const std::string& text) {
     return text.find("int128") != std::string::npos && names_int128(text.substr(text.find('=') + 1));
@@ -158,14 +158,14 @@ std::vector<abi::HeaderText> memory_headers(const CudaPlan& plan) {
   return headers;
 }
 
-/// NVRTC's signs of life, as progress of the whole compilation.
+/// NVRTC's callbacks, as progress of the whole compilation.
 class Steps {
  public:
   Steps(base::ProgressSlot* progress, const std::string& file)
       : work_(progress, ProgressStage::compile, file, 0), told_(work_.told()) {}
   bool begin() { return work_.begin(); }
   void finish() { work_.finish(count_); }
-  /// Empty where nobody wants to know.
+  /// Empty if there is no progress handler.
   std::function<bool()> question() {
     if (!told_) return {};
     return [this] { return work_.advance(++count_); };

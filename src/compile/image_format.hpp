@@ -29,7 +29,7 @@ inline constexpr std::uint32_t kImageFormatVersion = 1;
 
 std::string write_image(const abi::PtxImage& image);
 
-/// Takes arbitrary bytes; a damaged image that reads as an image is for checksums to find. The diagnostic has
+/// Takes arbitrary bytes; checksums must find a damaged image that can still be read. The diagnostic has
 /// the code "image-damaged", or "image-version" for a format that this quern does not know.
 Expected<abi::PtxImage> read_image(std::string_view bytes);
 

@@ -12,7 +12,7 @@
 namespace quern::compile {
 
 /// The outcome of an earlier compilation under the key: an image without `compile_ms`, or the errors.
-/// Nothing: there is none.
+/// Returns nothing if there is none.
 std::optional<Expected<abi::PtxImage>> recall_image(cache::DiskStore& store, const CudaKey& key);
 
 /// Keeps the outcome for later processes. A failure is kept if NVRTC found errors in the source: not where it

@@ -20,20 +20,20 @@ using Components = std::vector<std::pair<std::string, std::string>>;
 struct CudaKey {
   base::Digest digest;
   Components components;
-  /// Not empty: only this process may use what is compiled under the key, for this reason.
+  /// The reason why only this process may use images under the key; empty if others may.
   std::string not_for_disk;
 };
 
-/// Nothing: what NVRTC reads is not known. `why` (may be null) is told the reason.
+/// Returns nothing if the input of NVRTC is not known. `why` (may be null) receives the reason.
 std::optional<CudaKey> cuda_key(const CudaPlan& plan, std::string* why = nullptr);
 
-/// Looks at the files again. False: one has changed since the key was made, and what NVRTC has compiled since
-/// may not be that of the key.
+/// Looks at the files again. Returns false if one has changed since the key was made, and what NVRTC has
+/// compiled since may not be that of the key.
 bool is_still_right(const CudaKey& key, CudaPlan plan);
 
 /// A list of names and values: the number of pairs, then name and value of each (base/byte_stream.hpp).
 std::string components_bytes(const CudaKey& key);
-/// Takes arbitrary bytes; nothing: they are no such list.
+/// Takes arbitrary bytes; nothing if they are not such a list.
 std::optional<Components> read_components(std::string_view bytes);
 
 }  // namespace quern::compile

@@ -34,7 +34,7 @@ class KeyMemo {
   struct Known {
     abi::KernelRequest request;
     base::Digest key;
-    std::optional<Files> files;  ///< nothing: the source includes nothing
+    std::optional<Files> files;  ///< absent if the source includes nothing
   };
 
   base::Mutex mutex_;

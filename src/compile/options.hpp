@@ -16,14 +16,14 @@ struct UserOptions {
   std::vector<std::string> pre_includes;         ///< --pre-include
   std::vector<std::string> macros;               ///< -D, "NAME=value"
   bool standard = false;                         ///< gives a --std of its own
-  bool raw_strings = true;                       ///< false: --std=c++03, which has none
+  bool raw_strings = true;                       ///< false with --std=c++03
   bool line_info = false;                        ///< says itself what debug information there is
   bool stack_limit = false;                      ///< gives --modify-stack-limit
   bool relocatable = false;                      ///< -rdc=true: PTX only, machine code would need a link step
   bool debug = false;                            ///< -G: the output holds the current directory
   bool int128 = false;                           ///< gives --device-int128
   bool needs_int128 = false;                     ///< not an option: the source has 128-bit integers
-  bool cacheable = true;                         ///< false: reads or writes files that the key cannot cover
+  bool cacheable = true;  ///< false if NVRTC reads or writes files that the key cannot cover
 };
 
 /// Reads `options`; rejects those that would override options set by quern (architecture, kind of output),

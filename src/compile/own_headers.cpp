@@ -53,8 +53,8 @@ bool leads_to_toolkit(string_view name) {
 
 /// A text that is searched for includes: the source, or a header under its name.
 struct Text {
-  std::string name;    ///< of the header; empty: the source
-  fs::path directory;  ///< where its file lies; empty: it has none
+  std::string name;    ///< of the header; empty for the source
+  fs::path directory;  ///< where its file lies; empty if it has none
   std::string text;
 };
 
@@ -92,7 +92,7 @@ class Collector {
   /// A name that a text asks for, and the file that NVRTC would read here.
   struct Question {
     std::vector<std::string> server_names;  ///< under which a server looks for it, in this order
-    std::string file;                       ///< links followed; empty: none of the author's
+    std::string file;                       ///< links followed; empty if it is not one of the author's
   };
 
   Expected<void> take(const IncludeName& include, const Text& from) {
@@ -130,7 +130,7 @@ class Collector {
            text.find("source_location") != string_view::npos;
   }
 
-  /// Why a server would read other files than NVRTC here, or see them otherwise; empty: it would not.
+  /// Why a server would read other files than NVRTC here, or see them otherwise; empty if it would not.
   std::string difference() const {
     for (const Question& question : questions_) {
       std::string file;
@@ -188,7 +188,7 @@ class Collector {
   bool needs_toolkit_ = false;
 };
 
-/// The options without -I and its like.
+/// The options without -I and similar ones.
 std::vector<std::string> without_directories(const std::vector<std::string>& options) {
   constexpr string_view kSpellings[] = {"-I", "--include-path", "-include-path"};
   std::vector<std::string> kept;

@@ -22,7 +22,7 @@ struct WholeRequest {
 
 /// Reads every file that the source could include from the directories of its options, in their order, or
 /// from beside itself, and adds it to request.headers under the name that NVRTC would ask for; removes the
-/// options that name directories (-I). Directories below `toolkit_directories` are passed over: the server
+/// options that name directories (-I). Directories below `toolkit_directories` are skipped: the server
 /// has its own. What is not found there is left for the toolkit's headers. Conditions are not evaluated.
 /// Fails, with code "not-remote", where texts cannot replace the files: options that read or write others, an
 /// include that only a preprocessor can name, one name for two files, too many files.

@@ -23,7 +23,7 @@ constexpr const char* kNoInstances = "--instantiate-templates-in-pch=false";
 
 bool is_blank(string_view text) { return trim_left(text).empty() || trim_left(text).starts_with("//"); }
 
-/// x of `#include <x>`, with nothing else in the line; empty: it is another directive.
+/// x of `#include <x>`, with nothing else in the line; empty if it is another directive.
 string_view included_name(string_view directive) {
   string_view rest = trim_left(directive.substr(1));
   if (!rest.starts_with("include")) return {};
@@ -50,7 +50,7 @@ bool is_eligible(const CudaPlan& plan) {
          !lies_in_toolkit(plan);
 }
 
-/// Takes NVRTC's word that it used the file from the log, which is then as it would be without.
+/// Reads from the log whether NVRTC used the file, and removes that message.
 bool take_message(std::string& log, const std::string& name, const std::string& path) {
   const std::string message = fmt::format("\"{}\": using precompiled header file \"{}\"\n", name, path);
   if (!log.starts_with(message)) return false;
@@ -114,7 +114,7 @@ Expected<base::Digest> precompile(const CudaPlan& plan, const std::string& file)
   const base::Digest key = precompiled_key(input.options, leading_includes(input.source));
   input.options.insert(input.options.end(), {kNoInstances, "--create-pch=" + file});
   const NvrtcOutput output = plan.toolkit->nvrtc->compile(input);
-  // Any other message, a warning for one, would be missing where the file is used.
+  // Any other message, such as a warning, would be missing from compiles that use the file.
   const std::string expected =
       fmt::format("\"{}\": creating precompiled header file \"{}\"\n", input.file_name, file);
   if (!output.success) return not_made(output.status + ": " + output.log);

@@ -32,12 +32,12 @@ std::string include_lines(std::span<const std::string> includes);
 /// headers in their order.
 base::Digest precompiled_key(const std::vector<std::string>& options, std::span<const std::string> includes);
 
-/// Those that this process may use. Thread-safe.
+/// The precompiled headers that this process may use. Thread-safe.
 class PrecompiledHeaders {
  public:
   /// `path` stays readable for as long as this object lives.
   void add(const base::Digest& key, std::string path) QUERN_EXCLUDES(mutex_);
-  /// The path of the one that stands for the most of `includes`; empty: there is none.
+  /// The path of the one that stands for the most of `includes`; empty if there is none.
   std::string find(const std::vector<std::string>& options, std::span<const std::string> includes) const
       QUERN_EXCLUDES(mutex_);
   /// Runs of NVRTC that used one.
@@ -54,8 +54,8 @@ class PrecompiledHeaders {
 /// key. The source is include_lines() of some toolkit headers.
 Expected<base::Digest> precompile(const CudaPlan& plan, const std::string& file);
 
-/// Runs NVRTC with the precompiled header for the plan's source. False: there is none, NVRTC did not take it,
-/// or the compilation failed, and it must be run without; `output` has no meaning then.
+/// Runs NVRTC with the precompiled header for the plan's source. Returns false if there is none, NVRTC did
+/// not take it, or the compilation failed, and it must be run without; `output` has no meaning then.
 bool run_precompiled(const CudaPlan& plan, const NvrtcInput& input, PrecompiledHeaders& headers,
                      NvrtcOutput& output);
 

@@ -20,7 +20,7 @@ inline constexpr const char* kNoServer = "remote-unavailable";
 struct RemoteToolkit {
   ToolkitContents contents;
   std::string own;  ///< own_contents() of the server's quern
-  /// False: the server does not say what it compiles with, and nothing that it makes may be kept.
+  /// Returns false if the server does not say what it compiles with, and nothing that it makes may be kept.
   bool is_known() const { return !contents.nvrtc.empty() && !contents.headers.empty() && !own.empty(); }
   friend bool operator==(const RemoteToolkit&, const RemoteToolkit&) = default;
 };
@@ -38,13 +38,13 @@ class RemoteCompiler {
   RemoteCompiler& operator=(const RemoteCompiler&) = delete;
   virtual ~RemoteCompiler() = default;
 
-  /// Nothing: compile it here. `toolkit_directories` hold headers that a server has its own of. `progress`
-  /// (may be null) may cancel: diagnostic "cancelled".
+  /// Returns nothing if it must be compiled here. `toolkit_directories` hold headers that a server has
+  /// itself. `progress` (may be null) may cancel: diagnostic "cancelled".
   virtual std::optional<RemoteOutcome> compile(const abi::KernelRequest& request,
                                                const std::vector<std::string>& toolkit_directories,
                                                base::ProgressSlot* progress) = 0;
 
-  /// The toolkit of the first server that answers; nothing: none does.
+  /// The toolkit of the first server that answers; nothing if none does.
   virtual std::optional<RemoteToolkit> toolkit() = 0;
 
   /// Equal for equal settings of the servers.

@@ -26,7 +26,7 @@ void RemoteToolkits::note(const RemoteToolkit& toolkit) {
     last_ = toolkit;
   }
   if (store_ == nullptr || servers_ == nullptr) return;
-  store_->put(cache::EntryKind::toolkit_facts, place(),
+  store_->put(cache::EntryKind::toolkit_facts, key(),
               base::ByteWriter()
                   .text(toolkit.contents.nvrtc)
                   .text(toolkit.contents.headers)
@@ -34,12 +34,12 @@ void RemoteToolkits::note(const RemoteToolkit& toolkit) {
                   .take());
 }
 
-base::Digest RemoteToolkits::place() const {
+base::Digest RemoteToolkits::key() const {
   return base::DigestBuilder().add("toolkit of servers").add(servers_->name()).finish();
 }
 
 std::optional<RemoteToolkit> RemoteToolkits::recall() {
-  const std::optional<std::string> bytes = store_->get(cache::EntryKind::toolkit_facts, place());
+  const std::optional<std::string> bytes = store_->get(cache::EntryKind::toolkit_facts, key());
   if (!bytes) return std::nullopt;
   base::ByteReader from(*bytes);
   RemoteToolkit toolkit;

@@ -14,21 +14,21 @@
 
 namespace quern::compile {
 
-/// The toolkit that servers use, as far as this process has heard of it. Thread-safe.
+/// The toolkit that servers use, as far as this process knows. Thread-safe.
 class RemoteToolkits {
  public:
   /// Either may be null; both must outlive this.
   RemoteToolkits(RemoteCompiler* servers, cache::DiskStore* store) : servers_(servers), store_(store) {}
 
-  /// That of the last answer. Before the first answer, servers are asked once; if none answers, it is the one
-  /// that an earlier process noted. Nothing: not known, or there is no store to look in.
+  /// The toolkit of the last answer. Before the first answer, servers are asked once; if none answers, it is
+  /// the one that an earlier process noted. Returns nothing if it is not known, or there is no store.
   std::optional<RemoteToolkit> toolkit() QUERN_EXCLUDES(mutex_);
 
   /// A server has answered with this toolkit.
   void note(const RemoteToolkit& toolkit) QUERN_EXCLUDES(mutex_);
 
  private:
-  base::Digest place() const;
+  base::Digest key() const;
   std::optional<RemoteToolkit> recall();
 
   RemoteCompiler* const servers_;

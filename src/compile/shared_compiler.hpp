@@ -13,7 +13,7 @@ namespace quern::compile {
 
 /// A service that a compiler asks before it compiles: a name for its settings, and a function that makes it.
 struct RemoteChoice {
-  std::string name;  ///< empty: nowhere
+  std::string name;  ///< empty if there is none
   std::function<std::shared_ptr<RemoteCompiler>()> make;
 };
 

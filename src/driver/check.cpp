@@ -122,7 +122,7 @@ void take_fault(void* user, const QuernCpuFault* from) {
   try {
     *static_cast<std::shared_ptr<const DeviceFault>*>(user) =
         std::make_shared<const DeviceFault>(as_fault(*from));
-  } catch (...) {  // no memory: then nothing is known
+  } catch (...) {  // without memory, nothing is known
   }
 }
 

@@ -104,16 +104,16 @@ Decorator& decorator() {
 
 std::atomic<void (*)(bool) noexcept> observer{nullptr};
 
-struct Observed {
+struct ObservedCall {
   void (*const told)(bool) noexcept = observer.load(std::memory_order_relaxed);
-  Observed() {
+  ObservedCall() {
     if (told != nullptr) told(true);
   }
-  ~Observed() {
+  ~ObservedCall() {
     if (told != nullptr) told(false);
   }
-  Observed(const Observed&) = delete;
-  Observed& operator=(const Observed&) = delete;
+  ObservedCall(const ObservedCall&) = delete;
+  ObservedCall& operator=(const ObservedCall&) = delete;
 };
 
 template <FunctionRow kSlot, class F, F DriverTable::* kMember>
@@ -121,7 +121,7 @@ struct Trampoline;
 template <FunctionRow kSlot, class... Args, CUresult (*DriverTable::*kMember)(Args...)>
 struct Trampoline<kSlot, CUresult (*)(Args...), kMember> {
   static CUresult call(Args... args) {
-    const Observed observed;
+    const ObservedCall observed;
     CUresult answer = CUDA_SUCCESS;
     const std::optional<DriverTable> inner = decorator().enter(static_cast<std::size_t>(kSlot), answer);
     return inner ? ((*inner).*kMember)(args...) : answer;

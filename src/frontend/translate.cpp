@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 constexpr std::size_t kWidestLine = 120;
-constexpr std::uint32_t kMostBlankLines = 3;  // beyond that a #line says it
+constexpr std::uint32_t kMostBlankLines = 3;  // larger gaps become a #line
 
 Diagnostic failure(const std::string& file, std::string code, std::string message, std::string hint) {
   Diagnostic diagnostic;
@@ -24,7 +24,7 @@ Diagnostic failure(const std::string& file, std::string code, std::string messag
   return diagnostic;
 }
 
-/// One translation: everything that lives as long.
+/// The state of one translation.
 class Translation {
  public:
   Translation(const abi::KernelSource& source, std::span<const abi::Constant> constants)
@@ -293,18 +293,19 @@ class Translation {
   /// gaps, #line for others.
   void append(const std::vector<Line>& lines, std::string& text) const {
     std::uint32_t next = 0;  // the number that the next line would have
+    std::size_t width = 0;   // of the line before
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const Line& line = lines[i];
       // Statements from one line of the author's source are joined on one line, if they fit.
       const bool joins = i > 0 && line.source != 0 && line.is_statement &&
                          line.source == lines[i - 1].source && lines[i - 1].is_statement &&
                          line.depth == lines[i - 1].depth;
-      const std::size_t begin = text.rfind('\n', text.size() - 2) + 1;
-      if (joins && text.size() - begin + line.indent() + line.text.size() <= kWidestLine) {
-        text.pop_back();
-        text += ' ' + line.text.str() + '\n';
+      if (joins && width + 1 + line.indent() + line.text.size() <= kWidestLine) {
+        text += ' ' + line.text.str();
+        width += 1 + line.text.size();
         continue;
       }
+      if (i > 0) text += '\n';
       if (line.source != 0 && line.source != next) {
         if (next != 0 && line.source > next && line.source - next <= kMostBlankLines)
           text.append(line.source - next, '\n');
@@ -314,9 +315,11 @@ class Translation {
           text += fmt::format("#line {}\n", line.source);
         next = line.source;
       }
-      text += std::string(line.indent(), ' ') + line.text.str() + '\n';
+      text += std::string(line.indent(), ' ') + line.text.str();
+      width = line.indent() + line.text.size();
       ++next;
     }
+    text += '\n';
   }
 
   static std::string escaped(std::string_view name) {

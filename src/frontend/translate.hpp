@@ -27,7 +27,7 @@ struct KernelOutline {
 };
 
 /// CUDA C++ for kernel `entry` of the file (the only one, if it is empty) with arguments of these types:
-/// Numba's syntax, "float32, float32[::1]"; empty: those that its decorator gives. `constants` are bound to
+/// Numba's syntax, "float32, float32[::1]"; empty if its decorator gives them. `constants` are bound to
 /// names of the file's level, new ones or in place of the file's own.
 Expected<CudaSource> translate(const abi::KernelSource& source, const std::string& entry,
                                const std::string& signature, std::span<const abi::Constant> constants = {});

@@ -29,7 +29,8 @@ FailureCheck::FailureCheck(const runtime::Module& module, std::string kernel) : 
 
 void FailureCheck::after_launch(const runtime::Context& context, CUstream stream) const {
   if (!failure_) return;
-  const runtime::Cancellations::Check check(*context.cancellations(), runtime::named_stream(stream));
+  const runtime::Cancellations::Check check(*context.waiting().cancellations(),
+                                            runtime::named_stream(stream));
   context.check(context.api().cuStreamSynchronize(stream), "cuStreamSynchronize",
                 "wait for kernel " + kernel_);
   abi::Failure failure{};

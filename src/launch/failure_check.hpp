@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/module.hpp"
+#include "runtime/context/module.hpp"
 
 namespace quern::launch {
 
@@ -14,8 +14,8 @@ class FailureCheck {
  public:
   FailureCheck(const runtime::Module& module, std::string kernel);
 
-  /// Waits for the stream; throws Error(device_fault) with place and reason if the kernel has failed, and
-  /// makes the module ready for the next launch.
+  /// Waits for the stream; throws Error(device_fault) with source line and reason if the kernel has failed,
+  /// and makes the module ready for the next launch.
   void after_launch(const runtime::Context& context, CUstream stream) const;
 
  private:

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "quern/error.hpp"
-#include "runtime/buffer.hpp"
+#include "runtime/array/buffer.hpp"
 
 namespace quern::launch {
 namespace {
@@ -20,7 +20,7 @@ std::string without_spaces(std::string_view text) {
   return result;
 }
 
-/// "&ns::v" as in a name expression, "ns::v", and "table<unsigned int>" however it is spaced.
+/// "&ns::v" as in a name expression, "ns::v", and "table<unsigned int>" with any spacing.
 std::string plain(std::string_view name) {
   std::string text = without_spaces(name);
   if (text.starts_with('&')) text.erase(0, 1);

@@ -10,7 +10,7 @@
 
 #include "abi/kernel_request.hpp"
 #include "quern/global.hpp"
-#include "runtime/module.hpp"
+#include "runtime/context/module.hpp"
 
 namespace quern::launch {
 

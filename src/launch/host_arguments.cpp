@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include "quern/error.hpp"
-#include "runtime/host_memory.hpp"
-#include "runtime/smart_array.hpp"
+#include "runtime/array/host_memory.hpp"
+#include "runtime/array/smart_array.hpp"
 
 namespace quern::launch {
 namespace {
 
-/// An unspecified stream is the default one, and the caller expects the values on return.
+/// Without a stream the default one is used, and the caller expects the values on return.
 std::optional<StreamView> named(StreamView stream) {
   if (stream.context() == nullptr && stream.handle() == nullptr) return std::nullopt;
   return stream;

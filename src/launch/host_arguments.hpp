@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "quern/argument.hpp"
-#include "runtime/context.hpp"
+#include "runtime/context/context.hpp"
 
 namespace quern::launch {
 
@@ -26,8 +26,8 @@ class HostArguments {
   HostArguments& operator=(const HostArguments&) = delete;
 
   std::span<const Argument> arguments() const noexcept { return arguments_; }
-  /// Called before the launch: the side that it may write to is the newest from then on, even if a later step
-  /// fails.
+  /// Called before the launch: the side that it may write to counts as up to date from then on, even if a
+  /// later step fails.
   void expect_writes() const noexcept;
   void copy_back() const;
 
@@ -47,7 +47,7 @@ class HostArguments {
   std::pmr::monotonic_buffer_resource memory_{inline_.data(), inline_.size()};
   std::pmr::vector<Travelling> travelling_ =
       std::pmr::vector<Travelling>(&memory_);  ///< arguments_ point into it
-  // Not in braces: those would hold an argument that is an address.
+  // Not in braces: these would make a list with an argument that is an address.
   std::pmr::vector<Argument> arguments_ = std::pmr::vector<Argument>(&memory_);
 };
 

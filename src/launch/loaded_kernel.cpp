@@ -10,8 +10,8 @@
 #include "launch/host_arguments.hpp"
 #include "launch/pack.hpp"
 #include "quern/error.hpp"
-#include "runtime/buffer.hpp"
-#include "runtime/stream.hpp"
+#include "runtime/array/buffer.hpp"
+#include "runtime/context/stream.hpp"
 
 namespace quern {
 namespace launch {
@@ -23,7 +23,13 @@ std::string extents_text(const Dim3& extents) {
   return fmt::format("({}, {}, {})", extents.x, extents.y, extents.z);
 }
 
-std::array<std::uint32_t, 3> as_array(const Dim3& extents) { return {extents.x, extents.y, extents.z}; }
+/// The first axis along which the extents exceed the limits.
+std::optional<std::size_t> axis_beyond(const Dim3& extents, const std::array<std::uint32_t, 3>& limits) {
+  const std::array<std::uint32_t, 3> given = {extents.x, extents.y, extents.z};
+  for (std::size_t axis = 0; axis < given.size(); ++axis)
+    if (given[axis] > limits[axis]) return axis;
+  return std::nullopt;
+}
 
 constexpr const char* kSmallerBlock = "use a smaller block and a larger grid";
 
@@ -60,18 +66,18 @@ LoadedKernel::LoadedKernel(std::shared_ptr<runtime::Module> module, Image image,
   if (entry_.reports_failures) failure_check_.emplace(*module_, entry_.name);
 }
 
-/// The buffer that the driver reads must be the one that the compiler described.
+/// Checks that driver and compiler agree on the layout of the parameter buffer.
 void LoadedKernel::check_parameters() const {
   for (std::size_t i = 0; i < signature_.parameters.size(); ++i) {
-    const std::optional<runtime::ParameterPlace> place = module_->parameter(function_, i);
-    if (!place) return;  // a driver that cannot tell, before CUDA 12.4
+    const std::optional<runtime::ParameterRange> range = module_->parameter(function_, i);
+    if (!range) return;  // drivers before CUDA 12.4 do not answer
     const ParameterPlan& plan = signature_.parameters[i];
-    if (place->offset == plan.offset && place->size == plan.size) continue;
+    if (range->offset == plan.offset && range->size == plan.size) continue;
     throw Error(ErrorCode::internal,
                 fmt::format("parameter {} of kernel {} is {} bytes at {} in its PTX and {} bytes at {} for "
                             "the driver; please report "
                             "this with the kernel's source",
-                            i, entry_.name, plan.size, plan.offset, place->size, place->offset));
+                            i, entry_.name, plan.size, plan.offset, range->size, range->offset));
   }
 }
 
@@ -99,13 +105,11 @@ void LoadedKernel::check_block(const LaunchConfig& config) const {
     refuse(fmt::format("cannot launch kernel {} with block {}: a block has at least one thread", entry_.name,
                        extents_text(config.block)),
            "give extents of 1 or more");
-  const std::array<std::uint32_t, 3> extents = as_array(config.block);
-  for (std::size_t axis = 0; axis < 3; ++axis)
-    if (extents[axis] > device.max_block[axis])
-      refuse(fmt::format("cannot launch kernel {} with block {}: {} allows at most {} threads along {}",
-                         entry_.name, extents_text(config.block), device.name, device.max_block[axis],
-                         kAxes[axis]),
-             "use a smaller block");
+  if (const std::optional<std::size_t> axis = axis_beyond(config.block, device.max_block))
+    refuse(fmt::format("cannot launch kernel {} with block {}: {} allows at most {} threads along {}",
+                       entry_.name, extents_text(config.block), device.name, device.max_block[*axis],
+                       kAxes[*axis]),
+           "use a smaller block");
   if (threads > device.max_threads_per_block)
     refuse(fmt::format(
                "cannot launch kernel {} with block {}: that is {} threads, {} allows at most {} in a block",
@@ -122,13 +126,11 @@ void LoadedKernel::check_block(const LaunchConfig& config) const {
 
 void LoadedKernel::check_grid(const LaunchConfig& config) const {
   const runtime::DeviceState& device = module_->context()->device();
-  const std::array<std::uint32_t, 3> extents = as_array(config.grid);
-  for (std::size_t axis = 0; axis < 3; ++axis)
-    if (extents[axis] > device.max_grid[axis])
-      refuse(fmt::format("cannot launch kernel {} with grid {}: {} allows at most {} blocks along {}",
-                         entry_.name, extents_text(config.grid), device.name, device.max_grid[axis],
-                         kAxes[axis]),
-             "use a smaller grid, with a loop over the rest in the kernel");
+  if (const std::optional<std::size_t> axis = axis_beyond(config.grid, device.max_grid))
+    refuse(
+        fmt::format("cannot launch kernel {} with grid {}: {} allows at most {} blocks along {}", entry_.name,
+                    extents_text(config.grid), device.name, device.max_grid[*axis], kAxes[*axis]),
+        "use a smaller grid, with a loop over the rest in the kernel");
 }
 
 void LoadedKernel::check_shared(const LaunchConfig& config) const {
@@ -159,7 +161,7 @@ void LoadedKernel::allow_shared(std::size_t bytes) const {
 
 namespace {
 
-/// While it lives, launches of this thread have this limit.
+/// Launches of this thread have this limit as long as the object exists.
 class LaunchLimit {
  public:
   LaunchLimit(const QuernCpuPlugin& plugin, std::chrono::nanoseconds limit) : plugin_(plugin) {
@@ -238,7 +240,7 @@ std::uint32_t LoadedKernel::suggested_block(std::size_t shared_bytes, std::uint3
     return known;
   check_shared({.shared_bytes = shared_bytes});
   const runtime::CurrentContext current(*module_->context());
-  allow_shared(shared_bytes);  // or the driver counts no block of it
+  allow_shared(shared_bytes);  // otherwise the driver answers that no block fits
   const auto warp = static_cast<std::uint32_t>(module_->context()->device().warp_size);
   std::uint32_t most = function_.max_threads_per_block;
   if (limit != 0) most = std::min(most, limit);
@@ -260,7 +262,7 @@ void LoadedKernel::fail(const LaunchConfig& config, CUresult result) const {
   const auto fitting = [&]() -> std::uint64_t {
     try {
       return resident_blocks(static_cast<std::uint32_t>(config.block.count()), config.shared_bytes);
-    } catch (const DriverError&) {  // the launch's own error counts
+    } catch (const DriverError&) {  // the launch's own error is reported
       return 0;
     }
   };
@@ -271,8 +273,8 @@ void LoadedKernel::fail(const LaunchConfig& config, CUresult result) const {
 
 namespace {
 
-/// Memory of another context that a kernel reaches all the same. Unified addressing has it at one address in
-/// all contexts of a driver, which is known by its functions: each session has a table of its own.
+/// True for memory of another context that a kernel can access. With unified addressing it has one address in
+/// all contexts of a driver. Each session has a table of its own, so drivers are compared by their functions.
 bool is_shared(const runtime::BufferState& memory, const runtime::Context& context) {
   return memory.portable && memory.context->api().cuLaunchKernel == context.api().cuLaunchKernel &&
          !memory.context->lost();
@@ -323,7 +325,7 @@ void LoadedKernel::launch_packed(const LaunchConfig& wanted, std::span<const Arg
   check_grid(config);
   check_shared(config);
   if (config.cooperative && !context.device().cooperative_launch)
-    refuse(fmt::format("cannot launch kernel {} cooperatively: {} does not offer that", entry_.name,
+    refuse(fmt::format("cannot launch kernel {} cooperatively: {} does not support that", entry_.name,
                        context.device().name),
            "use another device");
   if (config.timeout.count() != 0) [[unlikely]]
@@ -337,7 +339,7 @@ void LoadedKernel::launch_packed(const LaunchConfig& wanted, std::span<const Arg
   if (result != CUDA_SUCCESS) [[unlikely]]
     fail(config, result);
   if (!work.keep.empty()) [[unlikely]]
-    module_->context()->after(stream, std::move(work));
+    module_->context()->work().after(stream, std::move(work));
   if (failure_check_) failure_check_->after_launch(context, stream);
 }
 
@@ -359,7 +361,7 @@ void LoadedKernel::prepare(const Dim3& block) const {
   config.block = block;
   check_block(config);
   const QuernCpuPlugin* const plugin = context.driver().plugin;
-  if (plugin == nullptr) return;  // loading the module was all that a GPU needs
+  if (plugin == nullptr) return;  // a GPU needs only the module to be loaded
   const runtime::CurrentContext current(context);
   const std::uint32_t extents[3] = {block.x, block.y, block.z};
   const auto result = static_cast<CUresult>(plugin->prepare_kernel(function_.handle, extents));
@@ -370,13 +372,12 @@ void LoadedKernel::prepare(const Dim3& block) const {
 
 namespace {
 
-/// Registers and limits are those of code, which a kernel that is compiled for its arguments does not have
-/// yet.
+/// Registers and limits belong to code, and a kernel that is compiled for its arguments has none yet.
 const LoadedKernel& loaded(const KernelState& state, const char* asked) {
   if (const LoadedKernel* code = state.loaded()) return *code;
   throw Error(ErrorCode::usage,
               fmt::format("cannot tell the {} of kernel {}: it is compiled for the types of its arguments\n"
-                          "hint: ask kernel.specialise(arguments...)",
+                          "hint: call it on kernel.specialise(arguments...)",
                           asked, state.name()));
 }
 
@@ -413,7 +414,7 @@ Kernel Kernel::specialise(std::string_view signature) const {
   if (special != nullptr) return Kernel(std::move(special));
   throw Error(
       ErrorCode::unsupported,
-      fmt::format("cannot compile kernel {} for the types '{}': its source says its types\n    {}\nhint: "
+      fmt::format("cannot compile kernel {} for the types '{}': its source gives its types\n    {}\nhint: "
                   "launch it with arguments of these",
                   name(), signature, this->signature()));
 }

@@ -13,14 +13,14 @@
 #include "launch/kernel_state.hpp"
 #include "launch/signature.hpp"
 #include "quern/kernel.hpp"
-#include "runtime/module.hpp"
+#include "runtime/context/module.hpp"
 
 namespace quern::launch {
 
-/// The parameters as the program sees them.
+/// The parameters in the form of the public API.
 std::vector<Parameter> public_parameters(const abi::EntryInfo& entry);
 
-/// One kernel of a loaded module with all a launch needs to know beforehand. Immutable but for the raised
+/// One kernel of a loaded module, with the facts that launches need. Immutable except for the raised
 /// shared-memory limit; thread-safe.
 class LoadedKernel final : public KernelState {
  public:
@@ -72,7 +72,7 @@ class LoadedKernel final : public KernelState {
   std::vector<Parameter> parameters_;
   std::optional<FailureCheck> failure_check_;  ///< of debug builds
   mutable std::atomic<std::size_t> allowed_shared_bytes_;
-  mutable std::atomic<std::uint32_t> suggested_block_{0};  ///< 0: not asked for yet
+  mutable std::atomic<std::uint32_t> suggested_block_{0};  ///< 0: not queried yet
 };
 
 }  // namespace quern::launch

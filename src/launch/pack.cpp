@@ -77,8 +77,9 @@ void check_pointee(const Signature& signature, std::size_t index, const Argument
       argument.dtype()
           ? fmt::format("give an array of {}, or declare the parameter for {}", wanted,
                         name(*argument.dtype()))
-          : fmt::format("give an array of {}, or pass the address (array.data()) if the bytes are meant",
-                        wanted));
+          : fmt::format(
+                "give an array of {}, or pass the address (array.data()) to use the bytes as they are",
+                wanted));
 }
 
 /// For a plain pointer, kernels get the address of the first element, and expect the others to follow in C
@@ -91,12 +92,12 @@ void check_order(const Signature& signature, std::size_t index, const Argument& 
       fmt::format("its strides are {} bytes, and a pointer has no strides",
                   shape_text(array.strides_bytes())),
       fmt::format("give a copy() in C order, declare the parameter quern::array<T, {}>, or pass the "
-                  "address (array.data()) if the memory is meant as it lies",
+                  "address (array.data()) to use the memory as it is",
                   array.ndim()));
 }
 
 /// Accepts read-only memory only if the source says that the kernel does not write to it. PTX does not say
-/// so: a caller who knows better passes the address.
+/// so: a caller who knows that passes the address.
 void check_read_only(const Signature& signature, std::size_t index, const Argument& argument) {
   const ParameterPlan& plan = signature.parameters[index];
   if (argument.kind() != Argument::Kind::array || plan.read_only || plan.takes == Takes::scalar ||
@@ -105,7 +106,7 @@ void check_read_only(const Signature& signature, std::size_t index, const Argume
   const bool says = plan.takes == Takes::pointer || plan.takes == Takes::device_array;
   refuse_argument(signature, index, argument, "it is read-only, and the kernel could write to it",
                   says ? "declare the parameter const, or give a copy()"
-                       : "give a copy(), or the address (array.data()) where the kernel only reads");
+                       : "give a copy(), or the address (array.data()) if the kernel only reads");
 }
 
 /// True if the strides are those of a contiguous array of that layout; any stride matches an extent of 1.
@@ -147,7 +148,7 @@ PackedArguments::PackedArguments(const Signature& signature, std::span<const Arg
     scratch_ = more_scratch_.get();
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    pointers_[i] = const_cast<void*>(place(signature, i, arguments[i]));
+    pointers_[i] = const_cast<void*>(parameter(signature, i, arguments[i]));
     has_memory_ = has_memory_ || arguments[i].buffer() != nullptr;
   }
 }
@@ -158,9 +159,9 @@ std::byte* PackedArguments::take(std::size_t bytes) noexcept {
   return taken;
 }
 
-/// The address from which the driver reads argument `index`: the one table of which argument fits which
-/// parameter.
-const void* PackedArguments::place(const Signature& signature, std::size_t index, const Argument& argument) {
+/// The address from which the driver reads argument `index`. Decides which argument fits which parameter.
+const void* PackedArguments::parameter(const Signature& signature, std::size_t index,
+                                       const Argument& argument) {
   using Kind = Argument::Kind;
   const ParameterPlan& plan = signature.parameters[index];
   check_read_only(signature, index, argument);

@@ -11,8 +11,8 @@
 
 namespace quern::launch {
 
-/// The parameter pointers of one launch, pointing at the arguments or at values converted from them. Lives on
-/// the stack; the heap is used only by kernels with very many or very large parameters.
+/// The parameter pointers of one launch; they point to the arguments or to values converted from them. Lives
+/// on the stack; the heap is used only by kernels with very many or very large parameters.
 class PackedArguments {
  public:
   /// Throws Error(usage) if the arguments do not fit the signature: the message shows it, marks the
@@ -27,7 +27,7 @@ class PackedArguments {
 
  private:
   std::byte* take(std::size_t bytes) noexcept;
-  const void* place(const Signature& signature, std::size_t index, const Argument& argument);
+  const void* parameter(const Signature& signature, std::size_t index, const Argument& argument);
   const void* convert(const Signature& signature, std::size_t index, const Argument& argument, Dtype target,
                       bool any_sign);
   const void* pack_array(const Signature& signature, std::size_t index, const Argument& argument);

@@ -11,16 +11,16 @@
 
 namespace quern::launch {
 
-/// The kind of argument that a parameter accepts, as far as its type tells.
+/// The kind of argument that a parameter accepts, according to its type.
 enum class Takes : std::uint8_t {
-  pointer,       ///< an address; `dtype` is the pointee's, where known
+  pointer,       ///< an address; `dtype` is the pointee's, if known
   scalar,        ///< one value of `dtype`
-  word,          ///< 8 bytes of PTX that are an address or a whole number
+  word,          ///< 8 bytes of PTX that are an address or an integer
   device_array,  ///< quern::array<dtype, ndim>, c_array or f_array by value
   opaque,        ///< `size` bytes
 };
 
-/// A parameter as the launcher sees it.
+/// The launcher's description of a parameter.
 struct ParameterPlan {
   Takes takes = Takes::opaque;
   std::optional<Dtype> dtype;
@@ -43,7 +43,7 @@ struct Signature {
   std::vector<ParameterPlan> parameters;
   std::string text;                  ///< "saxpy(int n, float a, const float* x, float* y)"
   std::vector<std::size_t> columns;  ///< the start of each parameter in `text`, from 0
-  std::size_t scratch_bytes = 0;     ///< bound of what converted arguments take
+  std::size_t scratch_bytes = 0;     ///< bound of the size of converted arguments
 };
 
 Signature read_signature(const abi::EntryInfo& entry);

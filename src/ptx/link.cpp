@@ -89,7 +89,7 @@ class Linker {
               fmt::format("'{}' is .extern and nothing defines it", variable.name),
               "add the module that defines it");
     if (!errors_.empty()) return std::move(errors_);
-    for (std::size_t i = 0; i < inputs_.size(); ++i) place(i);
+    for (std::size_t i = 0; i < inputs_.size(); ++i) append(i);
     return std::move(result_);
   }
 
@@ -154,7 +154,7 @@ class Linker {
     return found == mappings_[input].names.end() ? name : found->second;
   }
 
-  /// Gives every symbol of a module its place; the bodies of functions follow in place().
+  /// Gives every symbol of a module its index in the result; append() adds the bodies of functions.
   template <class Symbol>
   void enter(std::size_t input, std::vector<Symbol>& symbols, std::vector<Symbol>& into,
              std::vector<std::uint32_t>& mapping) {
@@ -201,7 +201,7 @@ class Linker {
             "declare it as it is defined");
   }
 
-  void place(std::size_t input) {
+  void append(std::size_t input) {
     Module& module = inputs_[input].module;
     for (std::size_t i = 0; i < module.variables.size(); ++i)
       if (origins_.at(module.variables[i].name) == input)
@@ -251,7 +251,7 @@ class Linker {
   std::vector<LinkInput> inputs_;
   std::vector<Mapping> mappings_;
   Module result_;
-  std::unordered_map<std::string, std::uint32_t> variables_, functions_;  ///< places in the result
+  std::unordered_map<std::string, std::uint32_t> variables_, functions_;  ///< indices in the result
   std::unordered_map<std::string, std::size_t> origins_;  ///< the input of each symbol of the result
   Diagnostics errors_;
 };

@@ -14,18 +14,18 @@ std::uint64_t Variable::element_count() const noexcept {
 std::uint64_t Variable::size_bytes() const noexcept { return element_count() * vector * byte_size(type); }
 
 Space Instruction::space() const noexcept {
-  struct Row {
+  struct SpaceWord {
     Modifier modifier;
     Space space;
   };
-  static constexpr Row kRows[] = {
+  static constexpr SpaceWord kRows[] = {
       {Modifier::global, Space::global},     {Modifier::shared, Space::shared},
       {Modifier::shared_cta, Space::shared}, {Modifier::shared_cluster, Space::shared},
       {Modifier::local, Space::local},       {Modifier::const_, Space::const_},
       {Modifier::param, Space::param},       {Modifier::param_entry, Space::param},
       {Modifier::param_func, Space::param},
   };
-  for (const Row& row : kRows) {
+  for (const SpaceWord& row : kRows) {
     if (has(row.modifier)) return row.space;
   }
   return Space::none;

@@ -29,6 +29,11 @@ Expected<Module> parse(std::string_view text, std::string_view file_name = "<ptx
 /// and the module's own rules, and sets Instruction::form.
 Expected<void> verify(Module& module, std::string_view file_name = "<ptx>", const Limits& limits = {});
 
+/// The form that verify() gives a valid instruction: the first one of isa.def that its words and operands fit
+/// and whose .version and .target the module has; kNoForm if there is none. For modules that were verified in
+/// another process.
+std::uint16_t match_form(const Module& module, const Function& function, const Instruction& instruction);
+
 /// PTX text that parses back to an equal module.
 std::string print(const Module& module);
 

@@ -16,9 +16,9 @@
 namespace quern::remote {
 namespace {
 
-constexpr std::int64_t kPause_ns = 5'000'000'000;  // a server that failed is left alone for so long
+constexpr std::int64_t kPause_ns = 5'000'000'000;  // a server that failed is not asked for this time
 constexpr std::size_t kMaxIdleConnections = 16;
-constexpr int kRounds = 3;  // of all servers, where these are busy and nobody else may compile
+constexpr int kRounds = 3;  // of all servers, if they are busy and this process must not compile
 constexpr base::EnvRange kTimeoutRange{0.1, 86400, "a number of seconds from 0.1 to 86400"};
 
 Diagnostic diagnostic(const char* code, const std::string& message, const std::string& hint = {}) {
@@ -96,7 +96,7 @@ struct Client::State {
   struct Server {
     Endpoint endpoint;
     std::int64_t rests_until_ns = 0;
-    bool refused = false;  // our protocol, or our token: asking again is of no use
+    bool refused = false;  // wrong protocol or token: another request would fail, too
     std::vector<HttpConnection> idle;
   };
   enum class Step : std::uint8_t { answered, next, busy, crashed, stop };
@@ -318,12 +318,13 @@ Client::Outcome Client::compile(const abi::KernelRequest& request, const std::fu
   for (int round = 0; round < kRounds; ++round) {
     bool busy = false;
     for (std::size_t i = 0; i < state_->options.servers.size(); ++i) {
-      // One that must not compile itself has nobody else to ask.
+      // A process that must not compile itself has no alternative.
       if (!state_->is_awake(i) && !state_->options.only) continue;
       const State::Step step = state_->try_server(i, {message, timeouts, judge}, outcome);
       if (step == State::Step::answered || step == State::Step::stop) return outcome;
       busy = busy || step == State::Step::busy;
-      // A worker can be ended for no fault of the source's: once more, here or elsewhere.
+      // A worker can end without a fault of the source: the request is tried again, here or on another
+      // server.
       if (step == State::Step::crashed && ++crashes == 2) return outcome;
       if (step == State::Step::crashed && i + 1 == state_->options.servers.size()) --i;
     }

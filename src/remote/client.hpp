@@ -25,9 +25,9 @@ inline constexpr const char* kTooLarge = "too-large";
 struct ClientOptions {
   std::vector<Endpoint> servers;  ///< tried in this order
   bool only = false;              ///< this process must not compile itself
-  std::string token;              ///< empty: none is sent
-  std::string authority;          ///< PEM file for TLS; empty: the system's
-  std::string certificate;        ///< the client's own, PEM; empty: none
+  std::string token;              ///< empty if none is sent
+  std::string authority;          ///< PEM file for TLS; empty for the system's
+  std::string certificate;        ///< the client's own, PEM; empty if there is none
   std::string key;
   Timeouts timeouts;
 };
@@ -36,7 +36,7 @@ struct ClientOptions {
 /// that cannot be used: to go on without a server would hide that.
 Expected<std::optional<ClientOptions>> client_options_of_environment();
 
-/// The same for these servers, whatever QUERN_REMOTE says.
+/// The same for these servers instead of those of QUERN_REMOTE.
 Expected<ClientOptions> client_options_for(std::string_view servers);
 
 /// The body of GET /v1/stats of the first server, by a connection of its own. Errors have the codes of
@@ -56,7 +56,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   struct Outcome {
-    /// A server's answer: the image, or the errors of the source. Nothing: no server could.
+    /// A server's answer: the image, or the errors of the source. Returns nothing if no server could.
     std::optional<Expected<CompileAnswer>> answer;
     /// The reason why no server could; also codes "cancelled", and "not-remote" for a request that no server
     /// would take, which is no failure of theirs.
@@ -64,14 +64,14 @@ class Client {
     std::string server;
     std::string request_id;
   };
-  /// Why an image cannot be the request's; empty: it can.
+  /// Why an image cannot be the request's; empty if it can.
   using Judge = std::function<std::string(const abi::PtxImage&)>;
   /// Every header that the source needs from the author is in `request.headers`. `goes_on` (may be empty) is
   /// asked ten times a second; false cancels. An image that `judge` (may be empty) refuses is no answer.
   Outcome compile(const abi::KernelRequest& request, const std::function<bool()>& goes_on,
                   const Judge& judge = {});
 
-  /// The toolkit of the first server that answers; nothing: none does.
+  /// The toolkit of the first server that answers; nothing if none does.
   std::optional<ToolkitIdentity> toolkit();
 
   const ClientOptions& options() const noexcept;

@@ -163,7 +163,7 @@ Expected<HttpAnswer> HttpConnection::ask(const HttpRequest& request, const Timeo
   return answer;
 }
 
-// A server that says anything now is closing.
+// A server that sends anything now is closing.
 bool HttpConnection::is_usable() const { return usable_ && stream_.is_quiet(); }
 
 }  // namespace quern::remote

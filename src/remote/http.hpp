@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTP/1.1 as a client of the compile service needs it: one request at a time on a connection that stays
-// open. Made by hand: an HTTP library in libquern would meet another version of itself in the program.
+// open. It uses no HTTP library, which could conflict with another version of itself in the program.
 #pragma once
 
 #include <chrono>
@@ -48,7 +48,7 @@ class HttpConnection {
                                        const Timeouts& timeouts, const std::string& peer = "compile server");
 
   Expected<HttpAnswer> ask(const HttpRequest& request, const Timeouts& timeouts);
-  /// With the deadline as the last exchange has left it.
+  /// The pace with the deadline that the last exchange has left.
   const Pace& pace() const noexcept { return stream_.pace(); }
   /// True if another request may be sent.
   bool is_usable() const;

@@ -43,7 +43,7 @@ class ObjectReader {
   void finish() const;
 
   /// "headers[3].name": a field, for messages.
-  std::string place(const char* field) const;
+  std::string path_of(const char* field) const;
 
  private:
   const nlohmann::json& value_;

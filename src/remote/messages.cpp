@@ -42,7 +42,7 @@ auto gate(const Read& read) -> Expected<decltype(read())> {
 abi::Language language_named(const std::string& name) {
   for (std::size_t i = 0; i < std::size(kLanguages); ++i)
     if (kLanguages[i] == name) return static_cast<abi::Language>(i);
-  bad("'language' is none of cuda, python and ptx");
+  bad("'language' must be cuda, python or ptx");
 }
 
 abi::Target read_target(const Json& json) {
@@ -60,21 +60,21 @@ abi::Constant read_constant(const Json& json, std::size_t index) {
   abi::Constant constant;
   constant.name = object.required_text("name");
   const std::optional<Dtype> dtype = dtype_named(object.required_text("dtype"));
-  if (!dtype) bad(fmt::format("'{}' names no element type", object.place("dtype")));
+  if (!dtype) bad(fmt::format("'{}' names no element type", object.path_of("dtype")));
   constant.dtype = *dtype;
   std::uint64_t bytes = size_bytes(*dtype);
   if (object.array("shape").size() > kMostDimensions)
-    bad(fmt::format("'{}' has more than {} dimensions", object.place("shape"), kMostDimensions));
+    bad(fmt::format("'{}' has more than {} dimensions", object.path_of("shape"), kMostDimensions));
   for (const Json& extent : object.array("shape")) {
     if (!extent.is_number_unsigned() || extent.get<std::uint64_t>() > (1u << 30))
-      bad(fmt::format("'{}' holds something that is no extent", object.place("shape")));
+      bad(fmt::format("'{}' holds something that is no extent", object.path_of("shape")));
     constant.shape.push_back(extent.get<std::int64_t>());
     bytes = std::min<std::uint64_t>(bytes * extent.get<std::uint64_t>(), std::uint64_t{1} << 32);
   }
   std::optional<std::vector<std::byte>> data = from_base64(object.required_text("data"));
-  if (!data) bad(fmt::format("'{}' is not base64", object.place("data")));
+  if (!data) bad(fmt::format("'{}' is not base64", object.path_of("data")));
   if (data->size() != bytes)
-    bad(fmt::format("'{}' has {} bytes, and the shape has {}", object.place("data"), data->size(), bytes));
+    bad(fmt::format("'{}' has {} bytes, and the shape has {}", object.path_of("data"), data->size(), bytes));
   constant.bytes = *std::move(data);
   object.finish();
   return constant;
@@ -91,7 +91,7 @@ HeaderEntry read_header(const Json& json, std::size_t index) {
     bad(fmt::format("'headers[{}]' needs either 'text' or 'sha256'", index));
   if (header.by_digest) {
     const std::optional<base::Digest> named = digest_named(digest);
-    if (!named) bad(fmt::format("'{}' is not 64 hexadecimal digits", object.place("sha256")));
+    if (!named) bad(fmt::format("'{}' is not 64 hexadecimal digits", object.path_of("sha256")));
     header.digest = *named;
   }
   object.finish();

@@ -25,7 +25,7 @@ struct HeaderEntry {
   base::Digest digest{};  ///< where by_digest
 };
 
-/// The body of POST /v1/compile. `request.headers` is empty: they are in `headers`.
+/// The body of POST /v1/compile. Headers are in `headers`; `request.headers` is empty.
 struct CompileMessage {
   abi::KernelRequest request;
   std::vector<HeaderEntry> headers;
@@ -34,9 +34,9 @@ struct CompileMessage {
 /// The server's NVRTC and headers.
 struct ToolkitIdentity {
   std::string nvrtc;    ///< "13.0"
-  std::string headers;  ///< "13.0"; empty: not known
+  std::string headers;  ///< "13.0"; empty if not known
   std::string digest;   ///< of all files
-  /// The same by parts, which a client compares with its own; empty: not known, or a server of an earlier
+  /// The same by parts, which a client compares with its own; empty if not known, or a server of an earlier
   /// version.
   std::string libraries, header_contents;
   std::string quern;  ///< the server's own part of a compilation
@@ -47,7 +47,7 @@ struct CompileAnswer {
   std::string key;
   ToolkitIdentity toolkit;
   abi::PtxImage image;              ///< without machine code
-  std::string machine_code_digest;  ///< empty: there is none
+  std::string machine_code_digest;  ///< empty if there is none
   std::uint64_t machine_code_bytes = 0;
 };
 
@@ -68,12 +68,12 @@ Expected<std::string> write_compile_message(const CompileMessage& message);
 
 /// Bytes that are not UTF-8 are replaced: messages may quote the author's.
 std::string write_answer(const CompileAnswer& answer);
-/// The server's toolkit in the document of GET /v1/stats; nothing: it is not there.
+/// The server's toolkit in the document of GET /v1/stats; nothing if it is not there.
 std::optional<ToolkitIdentity> read_toolkit_of_stats(std::string_view json);
 Expected<CompileAnswer> read_answer(std::string_view json);
 
 std::string write_error(const ErrorAnswer& error);
-/// Takes anything for an error answer: of a body that is none, an empty code.
+/// Reads any body as an error answer; the code is empty if the body is not one.
 ErrorAnswer read_error(std::string_view json);
 
 /// "cuda", "ptx" or "python".

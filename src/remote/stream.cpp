@@ -39,7 +39,7 @@ Diagnostic diagnostic(const char* code, const std::string& message) {
   return made;
 }
 
-/// Waits for at most that time; false: nothing came.
+/// Waits for at most that time; false if nothing came.
 bool poll_for(int socket, short events, std::int64_t time_ns) {
   pollfd ready{socket, events, 0};
   const timespec time{time_ns / 1'000'000'000, time_ns % 1'000'000'000};

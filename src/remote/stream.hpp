@@ -21,8 +21,8 @@ using TlsClientContext = std::shared_ptr<SSL_CTX>;
 Expected<TlsClientContext> make_client_tls(const std::string& authority, const std::string& certificate,
                                            const std::string& key);
 
-/// The time for an exchange: until the deadline, which each byte that is sent or received moves on. A large
-/// value so has its time, and the other side must keep up a least rate.
+/// The time for an exchange: until the deadline, which each byte that is sent or received moves on. Thus a
+/// large value has enough time, and the other side must keep up a minimum rate.
 struct Pace {
   std::int64_t deadline_ns = 0;  ///< by base::now_ns()
   std::int64_t ns_per_byte = 0;
@@ -37,7 +37,7 @@ class Stream {
                                std::int64_t deadline_ns);
 
   void set_pace(const Pace& pace) noexcept { pace_ = pace; }
-  /// With the deadline as it is by now.
+  /// The pace with its current deadline.
   const Pace& pace() const noexcept { return pace_; }
   /// Asked ten times a second while it waits; false cancels. May be empty.
   void set_goes_on(std::function<bool()> goes_on) { goes_on_ = std::move(goes_on); }
@@ -45,7 +45,7 @@ class Stream {
   Expected<void> send(std::string_view bytes);
   /// Appends what has come, at least a byte; false at the end.
   Expected<bool> receive(std::string& into);
-  /// True if the other side has neither said anything nor closed.
+  /// True if the other side has neither sent anything nor closed.
   bool is_quiet() const;
   /// "PEER: REASON".
   Diagnostic failure(const char* code, const std::string& reason) const;
@@ -65,7 +65,7 @@ class Stream {
   static Expected<Stream> open_unix(const Endpoint& endpoint, std::string peer);
   Expected<void> start_tls(SSL_CTX& context, const std::string& host);
   Expected<void> wait(short events) const;
-  /// Fails where the deadline has passed or the asker does not go on, also while bytes keep coming.
+  /// Fails if the deadline has passed or `goes_on` is false, even while bytes arrive.
   Expected<void> check_time();
   void moved(std::size_t bytes) noexcept;
 

@@ -30,7 +30,7 @@ class BoundedStore {
     return found->second->value;
   }
 
-  /// False: it is there already, or too large.
+  /// Returns false if it is there already, or too large.
   bool put(const base::Digest& key, Value value, std::uint64_t size) QUERN_EXCLUDES(mutex_) {
     const std::uint64_t charged = size + kOverheadBytes;
     const base::LockGuard lock(mutex_);

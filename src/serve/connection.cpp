@@ -45,7 +45,7 @@ bool Connection::wait(short events) const {
   }
 }
 
-bool Connection::settle(int result) {
+bool Connection::wait_for_tls(int result) {
   switch (SSL_get_error(ssl_.get(), result)) {
     case SSL_ERROR_WANT_READ:
       return wait(POLLIN);
@@ -61,7 +61,7 @@ bool Connection::start_tls(SSL_CTX& context, Milliseconds timeout) {
   ssl_.reset(SSL_new(&context));
   if (!ssl_ || SSL_set_fd(ssl_.get(), socket_) != 1) return false;
   for (int result = SSL_accept(ssl_.get()); result != 1; result = SSL_accept(ssl_.get()))
-    if (!settle(result)) return false;
+    if (!wait_for_tls(result)) return false;
   return true;
 }
 
@@ -97,7 +97,7 @@ ssize_t Connection::receive(char* data, std::size_t size) {
     }
     const int got = SSL_read(ssl_.get(), data, static_cast<int>(size));
     if (got > 0) return got;
-    if (!settle(got)) return -1;
+    if (!wait_for_tls(got)) return -1;
   }
 }
 
@@ -112,14 +112,14 @@ ssize_t Connection::send(const char* data, std::size_t size) {
     }
     const int sent = SSL_write(ssl_.get(), data, static_cast<int>(std::min<std::size_t>(size, 1 << 20)));
     if (sent > 0) return sent;
-    if (!settle(sent)) return -1;
+    if (!wait_for_tls(sent)) return -1;
   }
 }
 
 ssize_t Connection::read(char* data, std::size_t size) {
   if (trouble_ != Trouble::none) return -1;
   if (begin_ == end_) {
-    // Also for one whose bytes always arrive just in time.
+    // The limit also holds if single bytes keep arriving.
     if (base::now_ns() >= deadline_ns_) {
       trouble_ = Trouble::timeout;
       return -1;

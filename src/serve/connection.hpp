@@ -23,9 +23,9 @@ class Connection final : public httplib::Stream {
   Connection(int socket, int wake, std::string peer);
   ~Connection() override;
 
-  /// The handshake; false where it failed.
+  /// The handshake; returns false if it failed.
   bool start_tls(SSL_CTX& context, Milliseconds timeout);
-  /// Waits for the first byte of a request. False: there is none, or the server stops.
+  /// Waits for the first byte of a request. Returns false if there is none, or the server stops.
   bool wait_for_request(Milliseconds timeout);
   /// From now on the request must arrive: within `timeout`, its line and headers within `head_bytes`.
   void begin_request(Milliseconds timeout, std::uint64_t head_bytes);
@@ -56,8 +56,8 @@ class Connection final : public httplib::Stream {
   bool wait(short events) const;
   ssize_t receive(char* data, std::size_t size);
   ssize_t send(const char* data, std::size_t size);
-  /// Waits as `result` of an OpenSSL call says; false: it failed for good.
-  bool settle(int result);
+  /// Waits as `result` of an OpenSSL call says; false if it failed for good.
+  bool wait_for_tls(int result);
 
   const int socket_;
   const int wake_;

@@ -32,12 +32,12 @@ struct Fleet::Ticket {
   store::Lock lock QUERN_GUARDED_BY(mutex);
   bool held QUERN_GUARDED_BY(mutex) = false;
   base::Digest key;
-  // The rest is the watcher's.
+  // Only the watcher thread uses the members below.
   Job job;
   bool waits = false;
   std::int64_t pause_ns = kFirstPause_ns;
   std::int64_t give_up_ns = 0;
-  std::int64_t unavailable_since_ns = 0;  // 0: it answers
+  std::int64_t unavailable_since_ns = 0;  // 0 if it answers
 };
 
 Fleet::Fleet(std::unique_ptr<store::SharedStore> store, std::string address,
@@ -90,7 +90,7 @@ Fleet::Step Fleet::begin(const base::Digest& key, TicketPointer& ticket, std::st
   return step;
 }
 
-/// Whoever gets the lock asks for the value once more: its holder may just have finished.
+/// The server that gets the lock asks for the value again, since the former holder may just have stored it.
 std::optional<Fleet::Step> Fleet::take_lock(Ticket& ticket, std::string& value) {
   const base::LockGuard lock(ticket.mutex);
   switch (store_->try_lock(ticket.lock)) {

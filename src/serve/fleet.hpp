@@ -30,7 +30,7 @@ class Fleet {
   struct Job {
     std::function<void(std::string value)> found;
     std::function<void()> compile;
-    std::function<bool()> is_wanted;  ///< false: neither is called
+    std::function<bool()> is_wanted;  ///< if it returns false, neither is called
   };
   enum class Step : std::uint8_t {
     found,    ///< `value` is set
@@ -66,7 +66,7 @@ class Fleet {
   using Due = std::multimap<std::int64_t, TicketPointer>;
 
   store::SharedStore::Got get(const base::Digest& key, std::string& value);
-  /// Nothing: the store is not available.
+  /// Returns nothing if the store is not available.
   std::optional<Step> take_lock(Ticket& ticket, std::string& value);
   /// When something is due; a long time if nothing is.
   std::int64_t next_ns() const QUERN_REQUIRES(mutex_);

@@ -47,7 +47,7 @@ Expected<std::vector<Listener>> open_unix(const std::string& text, const std::st
     ::unlink(path.c_str());
   }
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // The mode before the name is there: nobody else can connect in between.
+  // Sets the mode before the name exists, so that no other user can connect in between.
   if (::fchmod(socket.get(), 0600) != 0 ||
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(socket.get(), kBacklog) != 0)

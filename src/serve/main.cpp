@@ -55,7 +55,7 @@ int serve(const Settings& settings) {
   take_over_log();
   Server server(settings);
   Expected<void> opened = server.open();
-  // Errors of the start belong on the terminal.
+  // Errors at startup go to the terminal.
   if (opened && !settings.log_file.empty()) opened = log_to(settings.log_file);
   if (!opened) {
     write_text(STDERR_FILENO, to_string(opened.errors()));

@@ -45,7 +45,7 @@ struct Metrics {
   void count_request(const std::string& path, int status) QUERN_EXCLUDES(mutex_);
   std::map<std::pair<std::string, int>, std::uint64_t> requests() const QUERN_EXCLUDES(mutex_);
 
-  /// OpenMetrics text, all of it; `more` are lines of others.
+  /// The whole OpenMetrics text; `more` has lines of other components.
   std::string text(std::uint64_t cache_bytes, std::uint64_t artifact_bytes, const std::string& more) const;
 
  private:

@@ -95,7 +95,7 @@ int spawn(pid_t& process, int workers, int headers, const NurseryOptions& option
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  // Neither can it write to the server's log.
+  // It cannot write to the server's log either.
   for (const int output : {1, 2})
     posix_spawn_file_actions_addopen(&actions, output, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, workers, kNurserySocket);

@@ -16,7 +16,7 @@ using std::string_view;
 struct Rule {
   string_view spelling;
   bool takes_value;
-  string_view only;  // empty: any value
+  string_view only;  // empty if any value is accepted
 };
 constexpr Rule kRules[] = {
 #define QUERN_FLAG(spelling) {spelling, false, {}},
@@ -130,7 +130,7 @@ Diagnostics refused_options(const std::vector<std::string>& options) {
     const std::string& option = options[i];
     Match matched = match(option);
     if (matched.rule == nullptr) {
-      refused.push_back(refused_option(option, "it is none of those that name no file"));
+      refused.push_back(refused_option(option, "it is not one of the options that name no file"));
       continue;
     }
     if (matched.rule->takes_value && !matched.value) {

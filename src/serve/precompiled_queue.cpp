@@ -7,7 +7,7 @@
 namespace quern::serve {
 namespace {
 
-/// Compiles that take less are not worth the memory.
+/// Faster compiles are not worth the memory.
 constexpr double kWorthwhile_s = 0.2;
 constexpr const char* kTable[] = {
 #define QUERN_PRECOMPILED(name) name,

@@ -163,7 +163,7 @@ void Server::report_loop() const {
     char byte = 0;
     if (ready[0].revents == 0) continue;
     if (::read(descriptor, &byte, 1) == 1 && report(descriptor)) continue;
-    ::kill(::getpid(), SIGTERM);  // whoever watches has gone
+    ::kill(::getpid(), SIGTERM);  // the observer has gone
     break;
   }
   ::close(descriptor);

@@ -14,7 +14,7 @@
 
 namespace quern::serve {
 
-/// The listening sockets, a thread for each connection, and the end of it all.
+/// The listening sockets, a thread for each connection, and the shutdown.
 class Server {
  public:
   explicit Server(const Settings& settings);

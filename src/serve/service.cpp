@@ -396,7 +396,8 @@ void Service::post(const Request& request, Response& response, const httplib::Co
   if (read_body(reader, settings_.max_body_bytes(), body, response)) compile(body, response);
 }
 
-/// Texts of headers are kept for later requests; digests become texts. False: the response says why.
+/// Texts of headers are kept for later requests; digests become texts. Returns false if that failed and the
+/// response has the reason.
 bool Service::take_headers(remote::CompileMessage& message, Response& response) {
   std::vector<std::string> missing;
   std::uint64_t total = message.request.source.text.size();

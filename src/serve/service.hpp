@@ -25,7 +25,7 @@ class Service : private httplib::Server {
  public:
   explicit Service(const Settings& settings);
 
-  /// Reads one request of the connection and answers it. False: the connection ends.
+  /// Reads one request of the connection and answers it. Returns false if the connection ends.
   bool serve_one(Connection& connection, bool last);
 
   /// From now on requests are refused with 503 and not ready.
@@ -51,7 +51,7 @@ class Service : private httplib::Server {
   void refuse_head(Connection& connection);
   void note(const Request& request, const Response& response);
 
-  /// The body; false: it did not arrive, and the response says why.
+  /// The body; false if it did not arrive, and the response has the reason.
   bool read_body(const httplib::ContentReader& reader, std::uint64_t most, std::string& body,
                  Response& response);
   void compile(const std::string& body, Response& response);

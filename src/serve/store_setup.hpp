@@ -25,7 +25,7 @@ class StoreLogin {
 };
 
 struct StoreSecrets {
-  std::shared_ptr<const base::SigningKeys> keys;  ///< null: whoever writes to the store is trusted
+  std::shared_ptr<const base::SigningKeys> keys;  ///< null if all writers of the store are trusted
   store::Login login;
 };
 
@@ -33,7 +33,7 @@ struct StoreSecrets {
 /// and without --store-trusted. Nothing is set if no store is.
 Expected<StoreSecrets> read_store_secrets(const Settings& settings);
 
-/// Null: no store is set.
+/// Returns null if no store is set.
 Expected<std::unique_ptr<Fleet>> open_fleet(const Settings& settings, std::shared_ptr<StoreLogin> login);
 
 }  // namespace quern::serve

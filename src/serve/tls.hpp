@@ -13,8 +13,8 @@ namespace quern::serve {
 
 using TlsContext = std::shared_ptr<SSL_CTX>;
 
-/// A server's side of TLS 1.2 and later, with the certificate of the settings; where they name a client CA,
-/// clients must have a certificate of it. Null where the settings name no certificate.
+/// The server side of TLS 1.2 and later, with the certificate of the settings. If they name a client CA,
+/// clients must have a certificate of it. Returns null if the settings name no certificate.
 Expected<TlsContext> make_tls_context(const Settings& settings);
 
 }  // namespace quern::serve

@@ -50,7 +50,7 @@ std::string WorkerProcess::end() {
   if (socket_ >= 0) ::close(std::exchange(socket_, -1));
   if (process_ < 0) return "no process";
   int status = 0;
-  // One that has ended by itself keeps its own status.
+  // A worker that has ended by itself keeps its status.
   pid_t ended = ::waitpid(process_, &status, WNOHANG);
   if (ended == 0) {
     ::kill(process_, SIGKILL);

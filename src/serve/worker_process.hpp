@@ -28,7 +28,7 @@ class WorkerProcess {
   const WorkerHello& hello() const noexcept { return hello_; }
   void set_hello(WorkerHello hello) { hello_ = std::move(hello); }
   int socket() const noexcept { return socket_; }
-  /// For a worker that is asked nothing: it says nothing unless it has ended.
+  /// Requires that the worker has no request: its socket is readable only if it has ended.
   bool has_ended() const noexcept;
   std::uint64_t request_count() const noexcept { return request_count_; }
 

@@ -13,7 +13,7 @@
 #include "base/env.hpp"
 #include "compile/ptx/ptx_author.hpp"
 #include "compile/source/line_map.hpp"
-#include "runtime/context.hpp"
+#include "runtime/context/context.hpp"
 #include "session/gate.hpp"
 
 namespace quern::session {
@@ -39,7 +39,7 @@ Expected<std::shared_ptr<const runtime::Driver>> start(runtime::Driver driver, c
     std::shared_ptr<const runtime::Driver> started = runtime::initialise(std::move(driver));
     if (runtime::device_count(*started) > 0) return started;
   } catch (const Error& error) {
-    Diagnostics reasons;  // a CUresult says little
+    Diagnostics reasons;  // more specific than a CUresult
     if (plugin != nullptr && error.code() == ErrorCode::out_of_memory)
       plugin->start_errors(&take_start_error, &reasons);
     if (!reasons.empty()) return reasons;
@@ -56,8 +56,8 @@ Diagnostic failed_choice(const DeviceChoice& choice, const std::string& reason, 
                          std::move(hint));
 }
 
-/// The same for what kept the driver from being opened: no device is missing where only files cannot be
-/// opened.
+/// The same for the reasons why the driver could not be opened: if files cannot be opened, that does not mean
+/// that a device is missing.
 Diagnostic failed_choice(const DeviceChoice& choice, const Diagnostic& why, const std::string& hint) {
   Diagnostic failed = failed_choice(choice, why.message, hint);
   if (why.code == base::kTooManyFiles) failed.code = why.code;
@@ -99,13 +99,14 @@ struct Collected {
 
 bool is_generated(const abi::KernelSource& source) { return source.language != abi::Language::ptx; }
 
-/// The device sees a text without a name.
+/// The device gets a text without a name.
 std::string shown_file(const std::string& named, const abi::KernelSource& source) {
   if (!named.empty() && named != kUnnamed) return named;
   return is_generated(source) ? "<generated PTX>" : source.file_name;
 }
 
-/// The line of the source that messages call so. Directives of CUDA C++ are comments in the other languages.
+/// The line of the source that has this number in messages. Directives of CUDA C++ are comments in the other
+/// languages.
 std::optional<std::string_view> line_of(const Span& span, const abi::KernelSource& source) {
   const bool directives = source.language == abi::Language::cuda;
   const compile::LineMap map(source.text, source.file_name, directives);

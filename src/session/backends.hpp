@@ -13,7 +13,7 @@
 #include "quern/device.hpp"
 #include "quern/expected.hpp"
 #include "quern/stage.hpp"
-#include "runtime/driver.hpp"
+#include "runtime/device/driver.hpp"
 
 namespace quern::session {
 
@@ -39,11 +39,10 @@ Expected<Device> choose_device(const DeviceChoice& choice);
 Expected<const QuernCpuPlugin*> open_plugin();
 
 /// The hint for authors of invalid PTX.
-inline constexpr const char* kWrongPtxHint =
-    "correct this line; ptxas is a second judge of what is valid PTX";
+inline constexpr const char* kWrongPtxHint = "correct this line; ptxas checks PTX as well";
 
-/// The plug-in's errors about PTX that it does not accept, with places in the source that the PTX was made
-/// from, as far as they are known; empty if it accepts it.
+/// The plug-in's errors about PTX that it does not accept, with positions in the source of the PTX if these
+/// are known; empty if it accepts the PTX.
 Diagnostics check_ptx(const QuernCpuPlugin& plugin, std::string_view ptx, const abi::KernelSource& source);
 
 /// The plug-in's text of a stage ("simt", "llvm", "asm", "simt=PASS", "llvm=PASS"); `source` as for

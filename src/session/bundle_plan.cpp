@@ -100,7 +100,7 @@ class Planner {
   }
 
   void add_python(const std::string& name, abi::KernelRequest& request) {
-    request.source.file_name = name;  // stands in the code that is made of it
+    request.source.file_name = name;  // the generated code contains it
     const Expected<std::vector<frontend::KernelOutline>> kernels =
         frontend::outline(request.source, request.constants);
     if (!kernels) {

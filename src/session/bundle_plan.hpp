@@ -13,12 +13,12 @@
 
 namespace quern::session {
 
-/// The targets of a bundle, of all words together.
+/// The targets of a bundle.
 struct BundleTargets {
   std::vector<abi::Target> modules;  ///< architectures that sources are compiled for
   std::uint32_t cpu_isas = 0;        ///< QUERN_CPU_ISA_*: machine code of the CPU device; 0: none
 };
-/// Errors: code "usage" for a word that is no target.
+/// Errors: code "usage" for a word that is not a target.
 Expected<BundleTargets> read_bundle_targets(const std::vector<std::string>& words);
 
 /// One request, for each target.

@@ -24,11 +24,7 @@ Diagnostics check(const CompileRequest& request) {
                     file),
         "leave CompileRequest::kernel and ::signature empty; instances of templates are named in "
         "LoadOptions::name_expressions")};
-  if (!request.load.constants.empty())
-    return {make_diagnostic("usage",
-                            fmt::format("cannot bind '{}' in {}: only Kernel Python has names for it",
-                                        request.load.constants.front().name, file),
-                            "CUDA C++ takes numbers as macros (LoadOptions::defines)")};
+  if (!request.load.constants.empty()) return {cannot_bind(request.load.constants.front().name, file)};
   return {};
 }
 
@@ -57,11 +53,7 @@ Expected<CompiledSource> compile_without_device(const CompileRequest& request) {
       make_request(text_source(language_of(request.language), request.source), request.load, target, nullptr);
   known.entry = request.kernel;
   known.signature = request.signature;
-  base::ProgressSlot progress;
-  progress.exchange(request.progress);
-  const Expected<std::shared_ptr<compile::Compiler>> compiler = shared_compiler();
-  if (!compiler) return compiler.errors();
-  Expected<compile::Compiler::Image> image = (*compiler)->compile(known, {&progress, nullptr});
+  Expected<compile::Compiler::Image> image = compile_without_session(known, request.progress);
   if (!image) return std::move(image).errors();
   return result_of(**image);
 }
@@ -70,7 +62,7 @@ Expected<CompiledSource> compile_without_device(const CompileRequest& request) {
 }  // namespace session
 
 Expected<CompiledSource> try_compile_source(const CompileRequest& request) {
-  // Constants that cannot be are thrown.
+  // Invalid constants throw.
   Expected<Expected<CompiledSource>> result =
       attempt([&] { return session::compile_without_device(request); });
   if (!result) return std::move(result).errors();

@@ -7,9 +7,9 @@
 
 #include "quern/error.hpp"
 #include "quern/session.hpp"
-#include "runtime/buffer.hpp"
-#include "runtime/dlpack.hpp"
-#include "runtime/stream.hpp"
+#include "runtime/array/buffer.hpp"
+#include "runtime/array/dlpack.hpp"
+#include "runtime/context/stream.hpp"
 
 namespace quern {
 namespace {
@@ -28,7 +28,7 @@ struct Exported {
 
 DataType data_type(const StridedArray& array) {
   if (!array.dtype())
-    refuse_dlpack(fmt::format("it has no word for elements that are a {}; hand over single fields",
+    refuse_dlpack(fmt::format("DLPack has no data type for elements that are a {}; export single fields",
                               to_string(array.element())));
   return runtime::dlpack_type(*array.dtype());
 }
@@ -39,7 +39,7 @@ std::vector<std::int64_t> strides_in_elements(const StridedArray& array) {
   for (std::size_t axis = 0; axis < array.ndim(); ++axis) {
     const std::int64_t stride = array.strides_bytes()[axis];
     if (stride % item != 0 && array.shape()[axis] > 1)
-      refuse_dlpack(fmt::format("a stride of {} bytes is no whole number of {}; copy() it first", stride,
+      refuse_dlpack(fmt::format("a stride of {} bytes is not a multiple of {}; copy() it first", stride,
                                 to_string(array.element())));
     strides.push_back(stride / item);
   }
@@ -51,7 +51,7 @@ void set_flags(ManagedTensorVersioned& managed, bool read_only, bool copied) {
 }
 void set_flags(ManagedTensor&, bool read_only, bool) {
   if (read_only)
-    refuse_dlpack("it is read-only, which the ABI before 1.0 cannot say; use to_dlpack(), or copy() it");
+    refuse_dlpack("it is read-only, which the ABI before 1.0 cannot express; use to_dlpack(), or copy() it");
 }
 
 template <class Managed>
@@ -76,7 +76,7 @@ Managed* export_array(const StridedArray& array, void* data, dlpack::Device devi
 
 template <class Managed>
 Managed* export_device(const DeviceNDArray& array, const ToDlpack& options) {
-  // A view may need its context as long as its memory.
+  // Keeps the context too: a view may need it as long as its memory.
   auto keep = std::make_shared<const DeviceNDArray>(array);
   const std::shared_ptr<runtime::Context> context =
       array.buffer().state() != nullptr ? array.buffer().state()->context : nullptr;
@@ -104,7 +104,7 @@ DeviceNDArray import_device(const Session& session, Managed* tensor, const FromD
   if (options.consumer)
     runtime::order_after(context, *options.producer, *options.consumer);
   else
-    context->synchronize(runtime::stream_handle(*options.producer, *context));
+    context->waiting().synchronize(runtime::stream_handle(*options.producer, *context));
   return array;
 }
 

@@ -15,7 +15,7 @@ std::string without_spaces(std::string_view text) {
 EntryIndex::EntryIndex(const abi::PtxImage& image) {
   by_name_.reserve(image.entries.size());
   by_lowered_name_.reserve(image.entries.size());
-  for (const abi::EntryInfo& entry : image.entries) {  // of several with one name the first counts
+  for (const abi::EntryInfo& entry : image.entries) {  // the first of several with one name is used
     by_name_.try_emplace(entry.name, &entry);
     if (!entry.lowered_name.empty()) by_lowered_name_.try_emplace(entry.lowered_name, &entry);
     if (entry.name.find(' ') != std::string::npos)

@@ -19,8 +19,8 @@ class EntryIndex {
   EntryIndex(const EntryIndex&) = delete;
   EntryIndex& operator=(const EntryIndex&) = delete;
 
-  /// The kernel called `name` by its author ("over(double*, int)" and "over(double *,int)" are one), or so in
-  /// the PTX; null if there is none. It lives as long as the image does.
+  /// The kernel with the author's name `name` ("over(double*, int)" and "over(double *,int)" are equal) or
+  /// that name in the PTX; null if there is none. It lives as long as the image does.
   const abi::EntryInfo* find(std::string_view name) const;
 
  private:

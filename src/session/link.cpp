@@ -29,12 +29,10 @@ abi::KernelRequest request_of(const SessionState& session, const LinkSource& sou
   text.file_name = fmt::format("<source {}>", index + 1);
   abi::KernelRequest request =
       make_request(std::move(text), source.options, session.target(), session.context().get());
-  if (!request.constants.empty())
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("cannot bind '{}' in {}: only Kernel Python has names for it\nhint: CUDA C++ takes "
-                    "numbers as macros, LoadOptions::defines",
-                    request.constants.front().name, request.source.file_name));
+  if (!request.constants.empty()) {
+    const Diagnostic refusal = cannot_bind(request.constants.front().name, request.source.file_name);
+    throw Error(ErrorCode::usage, refusal.message + "\nhint: " + refusal.hint);
+  }
   request.target.sm.reset();  // the linker makes the machine code
   if (request.source.language == abi::Language::cuda) request.options.emplace_back(kRelocatable);
   return request;
@@ -103,7 +101,7 @@ Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<Sessio
     if (!image) return std::move(image).errors();
     origin.linked.push_back({names.back(), *std::move(image)});
   }
-  // PTX to who asks for more of its kernels: templates were instantiated before.
+  // Treated as PTX: templates were instantiated before linking.
   origin.request.source.language = abi::Language::ptx;
   origin.request.source.file_name = fmt::format("{}", fmt::join(names, " + "));
   origin.request.target = session->target();

@@ -30,7 +30,7 @@ struct Made {
   std::vector<BundleProblem> skipped;
 };
 
-/// The data that the CPU device hands over.
+/// The data that the CPU device returns.
 struct FromDevice {
   std::vector<cache::BundleEntry> entries;
   std::vector<std::string> without_code;

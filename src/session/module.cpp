@@ -63,7 +63,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// The first kernel that is called so and has its parameters' types behind its name.
+/// The first kernel of that name with parameter types.
 std::string overload_of(const abi::PtxImage& image, const std::string& name) {
   for (const abi::EntryInfo& entry : image.entries)
     if (entry.name.starts_with(name + "(")) return entry.name;
@@ -73,8 +73,8 @@ std::string overload_of(const abi::PtxImage& image, const std::string& name) {
 /// The hint for a variable of which a module's kernels and a template's instance have one each.
 std::string sharing_hint(const std::string& kernel, std::string_view variable) {
   return fmt::format(
-      "name {} in name_expressions when loading, so that it shares the module's variables; or say whose is "
-      "meant, with kernel.global(\"{}\")",
+      "name {} in name_expressions when loading, so that it shares the module's variables; or select one "
+      "with kernel.global(\"{}\")",
       kernel, variable);
 }
 
@@ -144,10 +144,7 @@ Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<Session
                                          nullptr);
   }
   if (!request.constants.empty())
-    return make_diagnostic("usage",
-                           fmt::format("cannot bind '{}' in {}: only Kernel Python has names for it",
-                                       request.constants.front().name, request.source.file_name),
-                           "CUDA C++ takes numbers as macros (LoadOptions::defines)");
+    return cannot_bind(request.constants.front().name, request.source.file_name);
   Expected<ModuleState::Image> image = session->compile(request);
   if (!image) return std::move(image).errors();
   Expected<std::shared_ptr<runtime::Module>> module = load_image(*session, **image, request.source);
@@ -191,7 +188,7 @@ Expected<Kernel> ModuleState::kernel(std::string_view name) {
   if (!made) return made;
   const base::LockGuard lock(mutex_);
   return kernels_.emplace(std::string(name), *made)
-      .first->second;  // whoever came first gave the one that all share
+      .first->second;  // all threads share the kernel of the first one
 }
 
 Expected<Kernel> ModuleState::make_kernel(const std::string& name) {
@@ -236,7 +233,7 @@ Expected<Kernel> ModuleState::instantiate(const std::string& name) {
       return make_diagnostic(
           "usage",
           fmt::format("cannot take {} from {}: compiled on its own it has another copy of variable '{}', "
-                      "which global() gave of the module",
+                      "which global() returned",
                       name, request_.source.file_name, variable),
           sharing_hint(name, variable));
   instances_.push_back({name, *image});
@@ -256,7 +253,7 @@ GlobalVariable ModuleState::global(std::string_view name) {
     if (launch::has_global(*instance.image, name))
       throw Error(
           ErrorCode::usage,
-          fmt::format("it is not clear which variable '{}' of {} is meant: {} was compiled on its own "
+          fmt::format("variable '{}' of {} is ambiguous: {} was compiled on its own "
                       "and has another copy\nhint: {}",
                       name, request_.source.file_name, instance.kernel, sharing_hint(instance.kernel, name)));
   given_variables_.insert(found.name());

@@ -77,7 +77,7 @@ void append_bytes(const T& value, std::string& key) {
   key.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// All that record_name() says, for comparing only.
+/// The facts of record_name(), for comparisons only.
 void append_record(const RecordType& record, std::string& key) {
   append_bytes(record.size_bytes(), key);
   append_bytes(record.fields().size(), key);
@@ -114,7 +114,7 @@ const char* kind_name(const Argument& argument) {
     case Argument::Kind::array:
     case Argument::Kind::host:
     case Argument::Kind::smart:
-      return "an array of structs that nothing describes";
+      return "an array of structs without a description";
     default:
       return "a struct";
   }

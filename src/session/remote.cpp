@@ -61,7 +61,7 @@ class Servers final : public compile::RemoteCompiler {
     return {{identity.libraries, identity.header_contents}, identity.quern};
   }
 
-  /// Requests that servers do not take, which is nobody's failure: compiled here.
+  /// Servers do not take such requests; they are compiled here, and that is not a failure.
   std::optional<RemoteOutcome> decline(const std::string& file, const Diagnostics& reasons) const {
     if (client_.options().only) return refused(file, reasons);
     base::log({LogLevel::debug,
@@ -78,7 +78,7 @@ class Servers final : public compile::RemoteCompiler {
     if (!reasons.empty() && reasons.back().code == "not-remote") return decline(file, {reasons.back()});
     if (!reasons.empty() && reasons.back().code == remote::kTooLarge) return too_large(file, reasons.back());
     if (client_.options().only) return refused(file, reasons);
-    // Once, until a server answers again: each compile would say the same.
+    // Logged once, until a server answers again.
     if (!reasons.empty() && !is_told_.exchange(true)) {
       std::string text = "no compile server answers, so kernels are compiled here";
       for (const Diagnostic& reason : reasons) text += "\n  " + reason.message;
@@ -87,7 +87,7 @@ class Servers final : public compile::RemoteCompiler {
     return std::nullopt;
   }
 
-  /// The operator can raise the server's limit, so that he is told, once.
+  /// Logged once: the operator can raise the server's limit.
   std::optional<RemoteOutcome> too_large(const std::string& file, const Diagnostic& reason) {
     if (!client_.options().only && !is_told_size_.exchange(true))
       base::log({LogLevel::warning,
@@ -97,7 +97,7 @@ class Servers final : public compile::RemoteCompiler {
     return decline(file, {reason});
   }
 
-  /// The compiler would end this process instead of a worker.
+  /// Compiled here, the source would end this process instead of a worker.
   static RemoteOutcome crashed(const std::string& file, const Diagnostic& reason) {
     Diagnostic error;
     error.code = compile::kNoServer;
@@ -110,9 +110,9 @@ class Servers final : public compile::RemoteCompiler {
     Diagnostic error;
     error.code = compile::kNoServer;
     error.message = fmt::format(
-        "cannot compile {}: no server did, and QUERN_REMOTE_ONLY forbids to compile it here", file);
+        "cannot compile {}: no server did, and QUERN_REMOTE_ONLY forbids compiling it here", file);
     for (const Diagnostic& reason : reasons) error.notes.push_back({{}, reason.message});
-    error.hint = "see that a server of QUERN_REMOTE is up and reachable, or unset QUERN_REMOTE_ONLY";
+    error.hint = "check that a server of QUERN_REMOTE is up and reachable, or unset QUERN_REMOTE_ONLY";
     return {std::move(error), {}};
   }
 
@@ -130,6 +130,15 @@ Expected<std::shared_ptr<compile::Compiler>> shared_compiler() {
   const std::string name = remote::identity_of(**options);
   return compile::shared_compiler(compile::search_environment(),
                                   {name, [&] { return std::make_shared<Servers>(**std::move(options)); }});
+}
+
+Expected<compile::Compiler::Image> compile_without_session(const abi::KernelRequest& request,
+                                                           const ProgressHandler& progress) {
+  base::ProgressSlot slot;
+  slot.exchange(progress);
+  const Expected<std::shared_ptr<compile::Compiler>> compiler = shared_compiler();
+  if (!compiler) return compiler.errors();
+  return (*compiler)->compile(request, {&slot, nullptr});
 }
 
 }  // namespace quern::session

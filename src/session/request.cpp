@@ -3,7 +3,7 @@
 
 #include "base/file.hpp"
 #include "quern/error.hpp"
-#include "runtime/transfer.hpp"
+#include "runtime/array/transfer.hpp"
 #include "session/gate.hpp"
 #include "session/state.hpp"
 
@@ -54,6 +54,12 @@ abi::Language language_of(SourceLanguage language) {
   throw Error(ErrorCode::usage, "the language is not a value of SourceLanguage");
 }
 
+Diagnostic cannot_bind(const std::string& name, const std::string& file) {
+  return make_diagnostic(
+      "usage", fmt::format("cannot bind '{}' in {}: only Kernel Python has names for it", name, file),
+      "CUDA C++ takes numbers as macros (LoadOptions::defines)");
+}
+
 abi::KernelSource text_source(abi::Language language, std::string_view text) {
   const char* const suffix = language == abi::Language::ptx      ? ".ptx"
                              : language == abi::Language::python ? ".py"
@@ -91,7 +97,7 @@ Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path) 
     source.language = abi::Language::python;
   } else if (suffix != ".cu") {
     return make_diagnostic(
-        "file-kind", fmt::format("cannot load {}: its suffix tells no kernel language", path.string()),
+        "file-kind", fmt::format("cannot load {}: its suffix names no kernel language", path.string()),
         "kernel files end in .py (Kernel Python), .cu (CUDA C++) or .ptx (PTX); saved modules, which end in "
         ".quern, have no source");
   }

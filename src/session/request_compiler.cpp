@@ -10,7 +10,7 @@ namespace quern::session {
 
 namespace {
 
-/// Options with a text of the author's, which must reach no other process than his own worker.
+/// Options with text of the author, which must reach no other process than the author's worker.
 bool has_free_text(const std::string& option) {
   const std::string_view word = std::string_view(option).substr(option.starts_with("--") ? 2 : 1);
   return !option.starts_with('-') || word.starts_with("D") || word.starts_with("U") ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles requests that come as data, without a device: for the compile service.
+// Compiles requests that are data, without a device: for the compile service.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace quern::session {
 
 /// NVRTC and the headers that requests are compiled with.
 struct CompilerFacts {
-  std::string nvrtc_path;  ///< empty: there is none; `missing` says why
+  std::string nvrtc_path;  ///< empty if there is none; `missing` has the reason
   std::string nvrtc_version;
   std::string headers_version;  ///< empty: not known
   std::vector<std::string> include_directories;
   Diagnostic missing;
   /// The identity of NVRTC's libraries and of the headers' contents, as compile::ToolkitContents has them;
-  /// empty: not known.
+  /// empty if not known.
   std::string libraries, header_contents;
   std::string quern;  ///< compile::own_contents()
 };
@@ -53,8 +53,8 @@ class RequestCompiler {
 };
 
 /// The request for a precompiled header that would serve `request`: the #include lines with which its source
-/// begins, with its target and options. Nothing: it begins with none, or options or headers of its own could
-/// change what they mean.
+/// begins, with its target and options. Nothing if it begins with none, or if its options or its own headers
+/// could change their meaning.
 std::optional<abi::KernelRequest> precompilable(const abi::KernelRequest& request);
 
 }  // namespace quern::session

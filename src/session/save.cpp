@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saving modules, and loading what was saved.
+// Saving modules and loading saved ones.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 Diagnostics check_target(const SessionState& session, const SavedModule& saved, const std::string& name) {
   const int capability = session.device().compute_capability();
-  // The target of an author's PTX stands in its text, which the driver reads.
+  // The text of an author's PTX names its target; the driver reads it.
   if (saved.language == abi::Language::ptx || static_cast<int>(saved.target.compute) <= capability) return {};
   return {make_diagnostic(
       "saved-target",
@@ -52,11 +52,12 @@ Diagnostic ModuleOrigin::not_saved(const std::string& attempted, const std::stri
                   known.empty() ? "none of them" : fmt::format("{}", fmt::join(known, ", "))),
       language() == abi::Language::python
           ? "specialise or prepare the kernel for these types before Module::save"
-          : "ask for it with Module::kernel, or name it in LoadOptions::name_expressions, before "
+          : "request it with Module::kernel, or name it in LoadOptions::name_expressions, before "
             "Module::save");
 }
 
-/// Compiles the kernels of Kernel Python whose types are known without a launch, as far as they are not.
+/// Compiles the kernels of Kernel Python whose types are known without a launch and that are not compiled
+/// yet.
 Diagnostics ModuleState::compile_settled() const {
   if (!origin_->has_source || request_.source.language != abi::Language::python) return {};
   for (const abi::EntryInfo& entry : image_->entries) {

@@ -158,7 +158,7 @@ Expected<std::string> write_saved(const SavedModule& module) {
 
 Expected<SavedModule> read_saved(std::string_view bytes, const std::string& name) {
   if (!bytes.starts_with(kSavedMagic))
-    return damaged(name, bytes.empty() ? "it is empty" : "it is no saved module of quern's");
+    return damaged(name, bytes.empty() ? "it is empty" : "it is not a saved module of quern");
   if (bytes.size() < kHeaderBytes) return damaged(name, "it ends within its header");
   ByteReader header(bytes.substr(kSavedMagic.size()));
   const auto version = header.number<std::uint32_t>();
@@ -173,8 +173,8 @@ Expected<SavedModule> read_saved(std::string_view bytes, const std::string& name
   const std::string_view stored = bytes.substr(kPrefixBytes, kDigestBytes);
   if (!std::ranges::equal(digest->bytes, std::as_bytes(std::span(stored)),
                           [](std::uint8_t a, std::byte b) { return std::byte{a} == b; }))
-    return damaged(name, "its bytes are not those that were saved: the checksum differs");
-  // Only now is the version the one that was written.
+    return damaged(name, "its checksum does not match its bytes");
+  // Read the version only after the checksum has been compared.
   if (version != kSavedFormatVersion)
     return make_diagnostic(
         "saved-version",

@@ -43,7 +43,7 @@ struct SavedModule {
   abi::Target target;
   std::vector<std::string> options;
   std::vector<std::string> name_expressions;
-  std::vector<std::string> constants;  ///< names of those that were bound
+  std::vector<std::string> constants;  ///< names of the bound ones
   std::vector<Part> parts;             ///< of Kernel Python: one, which names the kernels and has no code
   std::vector<CodeTable::Piece> pieces;
 };
@@ -51,11 +51,11 @@ struct SavedModule {
 /// Fails with "process-exit" and the like if the digest cannot be computed any more.
 Expected<std::string> write_saved(const SavedModule& module);
 
-/// The payload behind its header, whatever it is.
+/// A header, followed by any payload.
 Expected<std::string> with_saved_header(std::string_view payload, const std::string& attempted);
 
-/// Takes arbitrary bytes. `name` is the file's, for messages. Codes: "saved-damaged", "saved-version".
-/// Parameters and names of kernels agree with the PTX.
+/// The bytes need not be trusted. `name` is the file's, for messages. Codes: "saved-damaged",
+/// "saved-version". Parameters and names of kernels agree with the PTX.
 Expected<SavedModule> read_saved(std::string_view bytes, const std::string& name);
 
 }  // namespace quern::session

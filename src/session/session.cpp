@@ -9,12 +9,12 @@
 #include "driver/output.hpp"
 #include "quern/attempt.hpp"
 #include "quern/error.hpp"
-#include "runtime/buffer.hpp"
-#include "runtime/host_memory.hpp"
-#include "runtime/interop.hpp"
-#include "runtime/pools.hpp"
-#include "runtime/smart_array.hpp"
-#include "runtime/stream.hpp"
+#include "runtime/array/buffer.hpp"
+#include "runtime/array/host_memory.hpp"
+#include "runtime/array/interop.hpp"
+#include "runtime/array/smart_array.hpp"
+#include "runtime/context/stream.hpp"
+#include "runtime/memory/pools.hpp"
 #include "session/backends.hpp"
 #include "session/gate.hpp"
 #include "session/remote.hpp"
@@ -38,7 +38,7 @@ abi::Target target_of(const Device& device) {
   return target;
 }
 
-/// Nothing where the device can hold the session's time limit.
+/// Nothing if the device supports the session's time limit.
 Diagnostics check_launch_timeout(const SessionOptions& options, const Device& device) {
   if (options.launch_timeout.count() < 0)
     return {make_diagnostic("usage", "cannot open a session with a negative time limit for launches",
@@ -86,7 +86,7 @@ Expected<Module> load(const std::shared_ptr<SessionState>& session, Expected<abi
   return Module(*std::move(module));
 }
 
-/// Names of instances are harmless: kernel() finds those that were saved.
+/// Names of instances are accepted: kernel() finds those that were saved.
 Diagnostics check_saved_options(const std::filesystem::path& path, const LoadOptions& options) {
   if (options.defines.empty() && options.include_dirs.empty() && options.options.empty() &&
       !options.fastmath && options.constants.empty() && options.headers.empty())
@@ -108,7 +108,7 @@ SessionState::SessionState(Device device, std::shared_ptr<runtime::Context> cont
       target_(target_of(device_)) {}
 
 void SessionState::register_memory(std::span<const NDArray> arrays) {
-  std::vector<std::unique_ptr<runtime::Registration>> made;  // let go of where a later one fails
+  std::vector<std::unique_ptr<runtime::Registration>> made;  // released if a later one fails
   for (const NDArray& array : arrays)
     made.push_back(std::make_unique<runtime::Registration>(context_, array, 0));
   const base::LockGuard lock(mutex_);
@@ -163,7 +163,9 @@ Expected<Session> Session::try_open(const SessionOptions& options) {
 }
 
 const Device& Session::device() const noexcept { return state_->device(); }
-std::size_t Session::free_memory_bytes() const { return live(state_)->context()->free_memory_bytes(); }
+std::size_t Session::free_memory_bytes() const {
+  return live(state_)->context()->allocation().free_memory_bytes();
+}
 
 Expected<Module> Session::try_load_cuda(std::string_view source, const LoadOptions& options) const {
   return session::load(live(state_), session::text_source(abi::Language::cuda, source), options);
@@ -355,32 +357,37 @@ Event Session::event(bool timing) const { return runtime::make_event(live(state_
 Event Session::external_event(void* event) const {
   return runtime::adopt_event(live(state_)->context(), event);
 }
-void Session::synchronize() const { live(state_)->context()->synchronize(); }
-void Session::cancel() const { live(state_)->context()->cancel(); }
+void Session::synchronize() const { live(state_)->context()->waiting().synchronize(); }
+void Session::cancel() const { live(state_)->context()->waiting().cancel(); }
 
 DeferredCleanup Session::defer_cleanup() const {
   return DeferredCleanup(std::make_shared<session::DeferState>(live(state_)->context()));
 }
 std::size_t Session::pending_release_count() const {
-  return live(state_)->context()->queue().pending_count();
+  return live(state_)->context()->resources().queue().pending_count();
 }
 void Session::release_pending() const {
-  live(state_)->context()->reap();
-  live(state_)->context()->queue().flush();
+  live(state_)->context()->work().reap();
+  live(state_)->context()->resources().queue().flush();
 }
-MemoryStats Session::memory_stats() const { return live(state_)->context()->counters().stats(); }
-std::string Session::leak_report() const { return live(state_)->context()->counters().leak_report(); }
+MemoryStats Session::memory_stats() const { return live(state_)->context()->resources().counters().stats(); }
+std::string Session::leak_report() const {
+  return live(state_)->context()->resources().counters().leak_report();
+}
 void Session::set_allocator(std::shared_ptr<DeviceAllocator> allocator) const {
-  live(state_)->context()->set_allocator(std::move(allocator));
+  live(state_)->context()->allocation().set_allocator(std::move(allocator));
 }
-std::shared_ptr<DeviceAllocator> Session::allocator() const { return live(state_)->context()->allocator(); }
+std::shared_ptr<DeviceAllocator> Session::allocator() const {
+  return live(state_)->context()->allocation().allocator();
+}
 std::shared_ptr<DeviceAllocator> Session::stream_ordered_pool(std::size_t keep_bytes) const {
   return runtime::make_stream_ordered_pool(*live(state_)->context(), keep_bytes);
 }
 std::shared_ptr<DeviceAllocator> Session::caching_pool(std::shared_ptr<DeviceAllocator> upstream,
                                                        std::size_t most_cached_bytes) const {
   runtime::Context& context = *live(state_)->context();
-  return context.note_pool(runtime::make_caching_pool(context, std::move(upstream), most_cached_bytes));
+  return context.allocation().note_pool(
+      runtime::make_caching_pool(context, std::move(upstream), most_cached_bytes));
 }
 ProgressHandler Session::set_progress(ProgressHandler handler) const {
   return live(state_)->progress()->exchange(std::move(handler));

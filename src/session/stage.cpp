@@ -74,7 +74,7 @@ std::string plain_name(const std::string& kernel) {
   return colon == std::string::npos ? head : head.substr(colon + 1);
 }
 
-/// CUDA C++ is shown without being compiled, so whether it has the kernel is judged by its words.
+/// CUDA C++ is shown without being compiled, so the kernel's name is searched in its text.
 Expected<std::string> cuda_text(abi::KernelSource source, const std::string& kernel) {
   if (source.text.find(plain_name(kernel)) == std::string::npos)
     return make_diagnostic("unknown-kernel", fmt::format("{} has no kernel '{}'", source.file_name, kernel),
@@ -106,7 +106,7 @@ Expected<std::string> stage_of(Expected<abi::KernelSource> source, Stage stage, 
   if (!options.signature.empty() && language != abi::Language::python)
     return make_diagnostic("usage",
                            fmt::format("cannot give {} a signature: only Kernel Python takes one", name),
-                           "leave StageOptions::signature empty; the types stand in the source");
+                           "leave StageOptions::signature empty; the source gives the types");
   if (stage == Stage::cuda) return cuda_text(*std::move(source), options.kernel);
   if (language == abi::Language::ptx)
     if (Diagnostics wrong = wrong_ptx(*source); has_error(wrong)) return wrong;
@@ -117,11 +117,7 @@ Expected<std::string> stage_of(Expected<abi::KernelSource> source, Stage stage, 
     request.name_expressions.push_back(options.kernel);
   request.entry = options.kernel;
   request.signature = options.signature;
-  base::ProgressSlot progress;
-  progress.exchange(options.progress);
-  const Expected<std::shared_ptr<compile::Compiler>> compiler = shared_compiler();
-  if (!compiler) return compiler.errors();
-  Expected<compile::Compiler::Image> image = (*compiler)->compile(request, {&progress, nullptr});
+  Expected<compile::Compiler::Image> image = compile_without_session(request, options.progress);
   if (!image) return std::move(image).errors();
   if (stage == Stage::ptx && !options.kernel.empty())
     if (const Expected<const abi::EntryInfo*> entry = choose_entry(**image, options.kernel, name); !entry)

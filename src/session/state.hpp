@@ -16,8 +16,8 @@
 #include "compile/shared_compiler.hpp"
 #include "quern/module.hpp"
 #include "quern/session.hpp"
-#include "runtime/host_memory.hpp"
-#include "runtime/module.hpp"
+#include "runtime/array/host_memory.hpp"
+#include "runtime/context/module.hpp"
 #include "session/code_table.hpp"
 #include "session/entry_index.hpp"
 #include "session/saved_module.hpp"
@@ -61,7 +61,7 @@ struct SessionAccess {
   static Session with_context(const Device& device, std::shared_ptr<runtime::Context> context);
 };
 
-/// A session as quern.h's functions take it.
+/// The argument type of quern.h's functions for a session.
 std::uint64_t c_handle(Session session);
 
 /// Keeps a context's queue deferred while it lives.
@@ -83,7 +83,7 @@ struct ModuleOrigin {
   abi::KernelRequest request;
   /// False: a saved module, whose request has no text. Only what `code` holds can be loaded.
   bool has_source = true;
-  /// Code beside the module's own image: grows as kernels are asked for.
+  /// Code beside the module's own image: grows with the requested kernels.
   std::shared_ptr<CodeTable> code = std::make_shared<CodeTable>();
   std::vector<SavedModule::Part> linked = {};  ///< the sources of a linked module
 
@@ -137,15 +137,18 @@ class ModuleState {
   base::Mutex mutex_;
   std::map<std::string, Kernel, std::less<>> kernels_ QUERN_GUARDED_BY(mutex_);
   std::vector<Instance> instances_ QUERN_GUARDED_BY(mutex_);
-  std::set<std::string> given_variables_ QUERN_GUARDED_BY(mutex_);  ///< that global() gave out
+  std::set<std::string> given_variables_ QUERN_GUARDED_BY(mutex_);  ///< that global() returned
 };
 
-/// The compiler's request for `source` under `options`. `context`, if there is one, may have copies queued
-/// that are to fill the constants: they are waited for. Throws Error(usage) for invalid constants.
+/// The compiler's request for `source` under `options`. If `context` is given, the call waits for its queued
+/// copies into the constants. Throws Error(usage) for invalid constants.
 abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& options,
                                 const abi::Target& target, runtime::Context* context);
 
 abi::Language language_of(SourceLanguage language);
+
+/// The diagnostic for a constant of a source in another language than Kernel Python.
+Diagnostic cannot_bind(const std::string& name, const std::string& file);
 
 /// Source text without a file: "<string>.cu".
 abi::KernelSource text_source(abi::Language language, std::string_view text);
@@ -177,12 +180,12 @@ Expected<std::shared_ptr<ModuleState>> link_parts(const std::shared_ptr<SessionS
 Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<SessionState>& session,
                                                     std::span<const LinkSource> sources);
 
-/// An image that names the kernels of a Kernel Python file and holds no code: that comes with the argument
+/// An image that names the kernels of a Kernel Python file and holds no code: they are compiled for argument
 /// types.
 Expected<std::shared_ptr<const abi::PtxImage>> outline_image(const abi::KernelRequest& request);
 
-/// The constant as the compiler expects it, when copies that are queued in `context` (may be null) have
-/// filled it. Records are rejected.
+/// The constant in the compiler's form; first waits for queued copies of `context` (may be null) into it.
+/// Records are rejected.
 abi::Constant plain_constant(const Constant& constant, runtime::Context* context);
 
 /// Loads the image into the device: machine code first, if there is any, with PTX as the fall-back. Errors of

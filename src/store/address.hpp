@@ -20,7 +20,7 @@ enum class Engine : std::uint8_t {
 struct Address {
   Engine engine = Engine::redis;
   remote::Endpoint endpoint;  ///< `text` holds neither user nor password
-  std::string user;           ///< empty: none
+  std::string user;           ///< empty if there is none
   std::string password;
   std::string folder;          ///< HTTP: "" or "/a/b"
   std::uint32_t database = 0;  ///< Redis: of SELECT
@@ -31,7 +31,7 @@ struct Address {
 /// password.
 Expected<Address> read_address(std::string_view text);
 
-/// The part of `text` that is a password; empty: it has none.
+/// The part of `text` that is a password; empty if it has none.
 std::string_view password_in(std::string_view text);
 
 }  // namespace quern::store

@@ -26,7 +26,7 @@ class Connections {
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
 
-  /// A connection; null: the store is down, or none was free until the deadline.
+  /// A connection; null if the store is down, or none was free until the deadline.
   std::unique_ptr<Connection> take(std::int64_t deadline_ns) QUERN_EXCLUDES(mutex_);
   void give_back(std::unique_ptr<Connection> connection) QUERN_EXCLUDES(mutex_);
   /// The store failed on the connection, which was taken and is dropped.
@@ -41,7 +41,7 @@ class Connections {
   static constexpr std::size_t kMost = 16;
   static constexpr std::chrono::milliseconds kTimeout{2000};  // of the thread, to connect
 
-  /// Lets all know that the store is down. True: it was up.
+  /// Lets all know that the store is down. Returns true if it was up.
   bool open_breaker() QUERN_REQUIRES(mutex_);
   void tend() QUERN_EXCLUDES(mutex_);
   Expected<std::unique_ptr<Connection>> connect_and_ping();
@@ -51,7 +51,7 @@ class Connections {
   const std::int64_t budget_ns_;
   const std::function<void(bool, const std::string&)> on_change_;
   mutable base::Mutex mutex_;
-  base::ConditionVariable changed_;  // for those who wait for a connection
+  base::ConditionVariable changed_;  // for threads that wait for a connection
   base::ConditionVariable wanted_;   // for the thread
   bool stopping_ QUERN_GUARDED_BY(mutex_) = false;
   Breaker breaker_ QUERN_GUARDED_BY(mutex_);

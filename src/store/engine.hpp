@@ -36,12 +36,12 @@ class Connection {
   virtual ~Connection() = default;
   /// One round trip.
   virtual Expected<void> ping(const remote::Pace& pace) = 0;
-  /// Nothing: the store has no such value.
+  /// Returns nothing if the store has no such value.
   virtual Expected<std::optional<std::string>> get(const base::Digest& key, const remote::Pace& pace) = 0;
   virtual Expected<void> put(const base::Digest& key, std::string_view value, const remote::Pace& pace) = 0;
   /// Takes the lock if nobody holds it. It ends by itself if it is not extended within its lease.
   virtual Expected<LockResult> try_lock(Lock& lock, const remote::Pace& pace) = 0;
-  /// False: it is somebody else's by now.
+  /// Returns false if another server has it.
   virtual Expected<bool> extend(Lock& lock, const remote::Pace& pace) = 0;
   /// Does nothing if it is somebody else's by now.
   virtual Expected<void> unlock(Lock& lock, const remote::Pace& pace) = 0;

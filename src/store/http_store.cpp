@@ -147,7 +147,7 @@ class DavConnection final : public Connection {
   }
   Expected<bool> is_ours(const Lock& lock, Pace& rest);
   Expected<void> find_out_collections(const Lock& lock, Pace& rest);
-  /// True: the holder has not shown itself for a lease.
+  /// Returns true if the holder has not renewed the lock for a lease.
   Expected<bool> is_dead(Lock& lock, Pace& rest);
 
   HttpStore store_;
@@ -169,7 +169,8 @@ Expected<void> DavConnection::find_out_collections(const Lock& lock, Pace& rest)
 Expected<bool> DavConnection::is_dead(Lock& lock, Pace& rest) {
   Expected<std::optional<std::string>> shown = store_.get(beat_path(lock), rest);
   if (!shown) return std::move(shown).errors();
-  // Its holder may be between the collection and the first beat, or may just have removed both.
+  // Its holder may be between the creation of the collection and the first renewal, or may just have removed
+  // both.
   const std::string seen = *shown ? **shown : "none";
   const std::int64_t now = base::now_ns();
   if (seen != lock.seen) {
@@ -219,7 +220,7 @@ Expected<void> DavConnection::unlock(Lock& lock, const Pace& pace) {
   const Expected<bool> ours = is_ours(lock, rest);
   if (!ours) return ours.errors();
   if (!*ours) return {};
-  // Those of dead holders are below ours.
+  // Locks of dead holders have lower numbers than this one.
   for (Lock each = lock;; --each.generation) {
     const Expected<HttpAnswer> removed = store_.ask("DELETE", collection(each), rest);
     if (!removed) return removed.errors();

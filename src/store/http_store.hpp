@@ -14,7 +14,8 @@ namespace quern::store {
 ///
 /// dav: FOLDER/KEY is the value. A lock is the collection FOLDER/KEY.lock.N: MKCOL succeeds for one alone.
 /// Its holder writes FOLDER/KEY.lock.N/beat again and again. A lock whose beat has not changed for a lease,
-/// by the clock of the server that waits, is dead, and N + 1 is the next. Who finishes removes all.
+/// by the clock of the server that waits, is dead, and N + 1 is the next. The holder that finishes removes
+/// all.
 std::unique_ptr<Connector> make_http_store(const Address& address, remote::TlsClientContext tls,
                                            LoginSource login);
 

@@ -33,8 +33,7 @@ void* make_reply(int type, std::string text, long long integer) {
   return new Reply{type, std::move(text), integer};
 }
 
-// None of the commands is answered with an array: one that comes ends the connection, however long it says
-// that it is.
+// No command has an array as its answer: an array of any length ends the connection.
 redisReplyObjectFunctions reply_functions() {
   redisReplyObjectFunctions functions{};
   functions.createString = [](const redisReadTask* task, char* text, std::size_t size) {

@@ -16,8 +16,8 @@ struct Login {
 };
 using LoginSource = std::function<Login()>;
 
-/// Redis and its kin. Values lie under "quern:value:KEY", locks under "quern:lock:KEY" with their lease as
-/// expiry. Needs the commands PING, GET, SET and EVAL, and AUTH, SELECT where the address has them.
+/// Redis and compatible servers. Values lie under "quern:value:KEY", locks under "quern:lock:KEY" with their
+/// lease as expiry. Needs the commands PING, GET, SET and EVAL, and AUTH, SELECT where the address has them.
 std::unique_ptr<Connector> make_redis(const Address& address, remote::TlsClientContext tls,
                                       LoginSource login);
 

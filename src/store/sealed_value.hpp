@@ -46,12 +46,12 @@ enum class Refusal : std::uint8_t {
 inline constexpr std::size_t kRefusalCount = 7;
 std::string_view name(Refusal refusal) noexcept;
 
-/// `keys` may be null: without a seal.
+/// Without `keys` (null) there is no seal.
 std::string seal_value(const base::SigningKeys* keys, Kind kind, const base::Digest& key,
                        std::string_view value);
 
-/// The value, of at most `max_bytes`. `keys` null: whoever writes to the store is trusted, and only the
-/// digest is checked.
+/// The value, of at most `max_bytes`. Without `keys` (null) all writers of the store are trusted, and only
+/// the digest is checked.
 std::variant<std::string, Refusal> open_value(const base::SigningKeys* keys, Kind kind,
                                               const base::Digest& key, std::string_view stored,
                                               std::uint64_t max_bytes = kMaxValueBytes);

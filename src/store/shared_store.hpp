@@ -17,7 +17,7 @@
 
 namespace quern::store {
 
-/// Something that an operator should know.
+/// An event for the operator.
 struct Event {
   enum class What : std::uint8_t {
     up,       ///< the store answers
@@ -52,7 +52,7 @@ class SharedStore {
 
   SharedStore(std::unique_ptr<Connector> connector, const Limits& limits, OnEvent on_event);
 
-  /// Without keys (null) whoever writes to the store is trusted. Connections are opened anew.
+  /// Without keys (null) all writers of the store are trusted. Reopens connections.
   void set_keys(std::shared_ptr<const base::SigningKeys> keys) QUERN_EXCLUDES(mutex_);
 
   enum class Got : std::uint8_t { hit, miss, unavailable };
@@ -71,7 +71,7 @@ class SharedStore {
   Figures figures() const;
 
  private:
-  /// Calls `operation` with a connection; null: the store is not available.
+  /// Calls `operation` with a connection; null if the store is not available.
   template <class T, class Operation>
   std::optional<T> use(Operation&& operation);
   void note_failure(const Diagnostic& reason);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "driver/loader.hpp"
-#include "runtime/driver.hpp"
+#include "runtime/device/driver.hpp"
 #include "session/state.hpp"
 
 namespace {

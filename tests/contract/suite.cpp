@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "driver/loader.hpp"
-#include "runtime/exit.hpp"
+#include "runtime/device/exit.hpp"
 #include "session/state.hpp"
 
 namespace quern::contract {

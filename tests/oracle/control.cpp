@@ -32,7 +32,7 @@ void call(Thread& t, const Instruction& i) {
   std::size_t at = i.operands[0].kind == Operand::Kind::vector ? 1 : 0;
   const Program& program = t.block->program();
   const Function* callee = program.find(i.operands[at].name);
-  if (i.operands[at].kind == Operand::Kind::reg)  // the operand after the arguments says how it is called
+  if (i.operands[at].kind == Operand::Kind::reg)  // the operand after the arguments is the call's prototype
     for (const Function& function : program.functions)
       if (program.address_of(function.name) == t.get(i.operands[at], {'u', 64})) callee = &function;
   if (callee == nullptr || !callee->defined) throw Unsupported("oracle: call of " + i.operands[at].name);

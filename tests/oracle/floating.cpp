@@ -150,7 +150,7 @@ void integer_to_integer(Thread& t, const Instruction& i, Type to, Type from) {
     const Wide high = (static_cast<Wide>(1) << (to.is_signed() ? to.bits - 1 : to.bits)) - 1;
     value = std::min(std::max(value, to.is_signed() ? -high - 1 : 0), high);
   }
-  // The destination register may be wider than the type: the value is extended as its type says.
+  // The destination register may be wider than the type: the value is extended by the rule of its type.
   std::uint64_t result = static_cast<std::uint64_t>(value) & mask_of(to.bits);
   if (to.is_signed()) result = static_cast<std::uint64_t>(sign_extend(result, to.bits));
   t.set(i.operands[0], result);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every instruction of forms.def on boundary values, on the oracle and on the CPU device: the bits must agree
-// (any NaN for any NaN, except where PTX says which one).
+// (any NaN for any NaN, unless PTX specifies its bits).
 //   forms [--only TEXT] [--part I/N] [--list] [--show] [--device cpu|cuda] [--results FILE]
-// --results: a line for each instruction: its text and a digest of what the device gave. Status 77: there is
+// --results: a line for each instruction: its text and a digest of the device's results. Status 77: there is
 // no such device.
 #include <fmt/format.h>
 

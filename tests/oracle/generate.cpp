@@ -287,7 +287,7 @@ class Kernel {
     w_.line(Text{"@%q1 bra $L{}", head});
   }
 
-  // Some threads end here and write nothing more; the others meet nowhere after this.
+  // Some threads end here and write nothing more; the others do not synchronise after this.
   void leave_early() {
     w_.line(Text{"@{} {}", w_.p(), w_.pick({"ret", "exit"})});
     w_.together = false;

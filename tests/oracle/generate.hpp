@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random PTX kernels with defined results: every thread computes on its own registers, exchanges values by
 // shuffles and shared memory only where all threads are together, uses shared counters by atomic operations
-// whose order does not matter, and writes its results to its own places.
+// whose order does not matter, and writes its results to its own addresses.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct Generated {
 };
 
 /// The contents of `out`: kOutWords 64-bit words for each thread, first integers, then f32 and f64 values,
-/// one a word (NaNs among the f64 values are equal whatever their bits); kScratchWords 32-bit words for each
+/// one a word (NaNs among the f64 values are equal for any bits); kScratchWords 32-bit words for each
 /// thread, integers; kAccumulators 64-bit words that all threads update.
 inline constexpr unsigned kIntegerWords = 6;
 inline constexpr unsigned kF32Words = 3;
@@ -52,7 +52,7 @@ Generated generate(std::uint64_t seed, const GenerateOptions& options = {});
 /// floating-point numbers, the same in all threads, growing with the thread, zeros, and any bits.
 std::vector<std::byte> input_of(const Generated& kernel, std::uint64_t seed, unsigned set);
 
-/// The first difference that matters, in words; empty if there is none.
+/// The first significant difference, as text; empty if there is none.
 std::string difference(const Generated& kernel, const std::vector<std::byte>& expected,
                        const std::vector<std::byte>& got);
 

@@ -40,7 +40,7 @@ void load(Writer& w) {
 
 namespace {
 
-// Local memory, at a constant or a computed place.
+// Local memory, at a constant or a computed address.
 void stack(Writer& w) {
   w.uses_stack = true;
   if (w.random.chance(40)) {
@@ -91,7 +91,7 @@ void own_memory(Writer& w) {
   }
 }
 
-// An atomic operation on a place of the thread's own: its old value is known.
+// An atomic operation on an address of the thread's own: its old value is known.
 void own_atomic(Writer& w) {
   const std::string guard = w.guard();
   const std::string space = w.pick({".global", ".global", ""});

@@ -36,7 +36,7 @@ void add_sub(Thread& t, const Instruction& i) {
     const UnsignedWide ua = t.get(i.operands[1], type),
                        ub = add ? t.get(i.operands[2], type)
                                 : ~t.get(i.operands[2], type) & mask_of(type.bits);
-    // sub is a + ~b + 1; its carry is 1 where nothing was borrowed. subc takes the carry in place of the 1.
+    // sub is a + ~b + 1; its carry is 1 if nothing was borrowed. subc takes the carry in place of the 1.
     const UnsignedWide in = i.opcode.ends_with("c") ? (t.carry ? 1 : 0) : add ? 0 : 1;
     const UnsignedWide sum = ua + ub + in;
     if (i.has("cc")) t.carry = (sum >> type.bits & 1) != 0;
@@ -89,7 +89,7 @@ void multiply_24(Thread& t, const Instruction& i) {
 void divide(Thread& t, const Instruction& i) {
   const Type type = i.types[0];
   const Wide a = number(t, i.operands[1], type), b = number(t, i.operands[2], type);
-  // The manual leaves division by zero unspecified; what hardware gives: all ones, and the dividend as the
+  // The manual leaves division by zero unspecified; hardware gives all ones, and the dividend as the
   // remainder.
   if (i.opcode == "div") return write(t, i, b == 0 ? -1 : a / b);
   write(t, i, b == 0 ? a : a % b);

@@ -112,7 +112,7 @@ Block::Block(Machine& machine, const Function& kernel, const Launch& launch_,
   }
 }
 
-// Static shared variables one after the other, then the dynamic ones, which all begin at the same place.
+// Static shared variables one after the other, then the dynamic ones, which all begin at the same address.
 void Block::layout_shared(const Function& kernel) {
   std::uint64_t at = 0;
   std::vector<const Variable*> dynamic;

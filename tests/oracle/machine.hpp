@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a program, every thread by itself, one instruction at a time. Threads meet only at barriers and at
-// warp operations; all that have started get their turns, so that one may wait in a loop for another.
+// Runs a program, every thread by itself, one instruction at a time. Threads synchronise only at barriers and
+// at warp operations; all that have started get their turns, so that one may wait in a loop for another.
 #pragma once
 
 #include <array>

@@ -100,7 +100,7 @@ struct Program {
   std::vector<Variable> variables;  ///< module level
   std::vector<Function> functions;
   const Function* find(std::string_view name) const;
-  /// The number that stands for a function's address; 0 if there is none of that name.
+  /// The number used as a function's address; 0 if no function has that name.
   std::uint64_t address_of(std::string_view function) const;
 };
 

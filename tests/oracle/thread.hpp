@@ -62,7 +62,7 @@ class Block {
     bool progress = false;  ///< something happened
   };
   Round run_round();
-  /// The place of a fault.
+  /// The location of a fault.
   std::string place() const;
 
   std::byte* memory(Thread& thread, Space space, std::uint64_t address, std::size_t size);

@@ -57,7 +57,7 @@ class Writer {
   bool together = true;     ///< no thread has ended yet
 };
 
-// One statement each, for any place:
+// One statement each, for any position:
 void integer32(Writer& w);
 void integer64(Writer& w);
 void short_integer(Writer& w);
@@ -73,14 +73,14 @@ void own_memory(Writer& w);
 void own_atomic(Writer& w);
 void accumulate(Writer& w);
 void call(Writer& w);
-// ... and for places where all threads of the block are:
+// ... and for positions that all threads of the block reach:
 void shuffle(Writer& w);
 void vote(Writer& w);
 void reduce(Writer& w);
 void exchange(Writer& w);
 void shared_atomic(Writer& w);
 void barrier_reduce(Writer& w);
-// With GenerateOptions::waiting: `lock` for any place,
+// With GenerateOptions::waiting: `lock` for any position,
 void lock(Writer& w);
 // ... and for where all threads of the block are:
 void read_sum(Writer& w);

@@ -89,7 +89,7 @@ def main(arguments):
     if unknown:
         sys.exit(f"unknown check: {', '.join(sorted(unknown))}; tools/test --list names them")
     if not arguments:
-        os.environ.setdefault("QUERN_TEST_FRACTION", "4")  # random tests and tables of faults by a part: --all has them whole
+        os.environ.setdefault("QUERN_TEST_FRACTION", "4")  # a part of the random programs and of the tables; --all runs all of them
     # One by one if only some are selected: then unit has not built the files that the others use.
     chosen = [(name, command, beside and not names) for name, command, short, beside in CHECKS
               if (name in names if names else short or "--all" in arguments)]

@@ -11,7 +11,7 @@ die() {
 }
 
 # Options that build/ is configured with; tools/run and tools/test share it, so that one does not rebuild the other's work. -O1 builds in four
-# fifths of the time of -O2, which the check with clang, the benchmarks and who installs quern use.
+# fifths of the time of -O2, which the check with clang, the benchmarks and installations use.
 BUILD_OPTIONS=(-Doptimization=1 -Ddebug=false)
 
 # The headers that tools/setup found, as a meson option.

@@ -110,7 +110,7 @@ int report(const std::exception& problem, bool json) {
   if (placeless) message.erase(0, kPrefix.size());
   if (message.find("\nhint: ") == std::string::npos && !general_hint(code).empty())
     message += fmt::format("\nhint: {}", general_hint(code));
-  // Diagnostics begin with their place, followed by their kind.
+  // Diagnostics begin with their location, followed by their kind.
   const std::string_view first = std::string_view(message).substr(0, message.find('\n'));
   const bool diagnoses = code == ErrorCode::compile || (error != nullptr && !error->diagnostics().empty());
   const bool says_error =
@@ -162,7 +162,7 @@ std::pair<std::string, std::string> split_kernel(const std::string& text) {
 }
 
 void fail_without_device() {
-  static_cast<void>(Session("auto"));  // says what is wrong with each
+  static_cast<void>(Session("auto"));  // reports the error of each
   throw Error(ErrorCode::not_found, "no device is listed\nhint: `quern doctor` says what is missing");
 }
 

@@ -71,7 +71,7 @@ struct BenchSettings {
 };
 int bench_command(const BenchSettings& settings);
 
-/// quern cache: what the compile cache on disk holds, and why.
+/// quern cache: the contents of the compile cache on disk, and the reasons for misses.
 struct CacheSettings {
   std::vector<std::string> words;  ///< of `why`: a file, or two files or keys; of `warm`: a folder
   std::string bundle;              ///< of `list` and `verify`: the bundle to look at, instead of the cache

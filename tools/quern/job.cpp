@@ -69,7 +69,7 @@ std::string fault_text(const DriverError& error) {
 }
 
 struct FaultHint {
-  std::string_view of;  ///< a part of the result's name, or of what the CPU device says of it
+  std::string_view of;  ///< a part of the result's name, or of the CPU device's text about it
   const char* hint;
 };
 constexpr FaultHint kFaultHints[] = {
@@ -308,7 +308,7 @@ double Job::launch() {
     config_.stream.synchronize();
     return end_.elapsed_ms_since(begin_);
   } catch (const DriverError& error) {
-    // A fault shows at whichever call comes next; it is the kernel's.
+    // The next call reports a fault of the kernel.
     if (error.code() != ErrorCode::device_fault) throw;
     throw DriverError(
         error.code(), error.result(), error.result_name(), error.call(),

@@ -16,7 +16,7 @@ namespace quern::cli {
 struct LaunchText {
   std::vector<std::string> args;  ///< the ARG language, in order or NAME=ARG
   std::string grid;               ///< empty: it covers the first array
-  std::string block;              ///< empty: 256 threads, or what the kernel allows
+  std::string block;              ///< empty: 256 threads, or as many as the kernel allows
   std::size_t shared_bytes = 0;
   bool cooperative = false;
   bool own_stream = false;
@@ -77,7 +77,7 @@ std::vector<Constant> parse_constants(const LaunchText& text);
 /// The message for a launch whose grid is empty.
 constexpr const char* kNothingRan = "nothing ran: the grid has no blocks";
 
-/// The elements one after the other in C order, whatever the array's layout.
+/// The elements one after the other in C order, for any layout of the array.
 Array in_c_order(const Array& array);
 
 }  // namespace quern::cli

@@ -28,7 +28,7 @@ struct SlowRow {
 struct Reading {
   std::string state;
   std::string nvrtc;
-  double started_s = 0;  ///< Unix time; tells two lives of a server apart
+  double started_s = 0;  ///< Unix time; distinguishes two runs of a server
   double uptime_s = 0;
   std::uint64_t requests = 0;                               ///< answers to POST /v1/compile
   std::uint64_t failed = 0;                                 ///< of these with the status 429 or from 500

@@ -90,7 +90,7 @@ void judge(Outcome& outcome) {
     if (of.error && !outcome.passed)
       outcome.message = fmt::format("its message does not hold '{}': {}", *of.error, outcome.message);
   }
-  if (fault) outcome.bench->replace();  // when all of the case's own objects are gone
+  if (fault) outcome.bench->replace();  // after the case's own objects are destroyed
 }
 
 std::string title(const Outcome& outcome) {
@@ -127,7 +127,7 @@ void run_range(std::vector<Outcome>& outcomes, std::size_t begin, std::size_t en
 
 /// Cases that must fail come last and one by one: a fault ends all other work on the device.
 void run_all(std::vector<Outcome>& outcomes, const TestSettings& settings) {
-  std::vector<Outcome> ordered;  // not stable_partition: it uses what libstdc++ calls deprecated
+  std::vector<Outcome> ordered;  // not stable_partition, which uses deprecated functions of libstdc++
   for (const bool must_fail : {false, true})
     std::copy_if(outcomes.begin(), outcomes.end(), std::back_inserter(ordered),
                  [must_fail](const Outcome& o) { return o.of->error.has_value() == must_fail; });

@@ -32,7 +32,7 @@ char32_t next_character(std::string_view text, std::size_t& at) {
   return overlong || (value >= 0xD800 && value < 0xE000) || value > 0x10FFFF ? kWrong : value;
 }
 
-/// Controls of the terminal, line ends, and what changes the direction of text or is not seen.
+/// Controls of the terminal, line ends, and characters that are invisible or change the direction of text.
 bool is_unsafe(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0xAD || c == 0x61C || (c >= 0x200B && c <= 0x200F) ||
          (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF ||

@@ -12,7 +12,7 @@
 namespace quern::cli {
 
 /// `text` in at most `cells` columns of a terminal, safe to print: control characters, marks that change the
-/// direction of text, and bytes that are not UTF-8 become '?'. What is cut off becomes "...".
+/// direction of text, and bytes that are not UTF-8 become '?'. The part that is cut off becomes "...".
 std::string printable(std::string_view text, std::size_t cells);
 
 struct TopFrame {

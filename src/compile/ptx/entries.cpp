@@ -53,7 +53,7 @@ class DeclarationIndex {
       by_name_[std::move(qualified)].push_back(&declaration);
     }
   }
-  /// Those whose name is `name`, with or without the namespaces around it, in the order of the source.
+  /// The declarations with this name, with or without the namespaces around it, in source order.
   const std::vector<const KernelDeclaration*>& named(const std::string& name) const {
     static const std::vector<const KernelDeclaration*> none;
     const auto found = by_name_.find(name);
@@ -83,15 +83,15 @@ bool named(const KernelDeclaration& declaration) {
 }
 
 // The declaration chosen for an entry.
-struct Spokesman {
-  const KernelDeclaration* declaration = nullptr;  // null: there is none, or several contradict each other
+struct ChosenDeclaration {
+  const KernelDeclaration* declaration = nullptr;  // null if there is none, or several contradict each other
   bool knows_types = false;                        // the others that might be meant have the same types
 };
 
 // Selects among several declarations (overloads, forward declarations, untaken #if branches) the one whose
 // types agree with the lowered name, otherwise one whose parameter names agree in all of them.
-Spokesman find_declaration(const DeclarationIndex& declarations, const abi::EntryInfo& entry,
-                           const DemangledName& demangled) {
+ChosenDeclaration find_declaration(const DeclarationIndex& declarations, const abi::EntryInfo& entry,
+                                   const DemangledName& demangled) {
   const std::string full = without_anonymous(demangled.name);
   const std::string name(without_arguments(full));
   std::vector<const KernelDeclaration*> candidates;
@@ -126,7 +126,7 @@ void describe(abi::ParameterInfo& parameter, const std::string& type) {
   parameter.pointee = std::move(pointer.pointee);
 }
 
-void describe(abi::EntryInfo& entry, const DemangledName& demangled, const Spokesman& spokesman) {
+void describe(abi::EntryInfo& entry, const DemangledName& demangled, const ChosenDeclaration& spokesman) {
   const KernelDeclaration* const declaration = spokesman.declaration;
   for (std::size_t i = 0; i < entry.parameters.size(); ++i) {
     abi::ParameterInfo& parameter = entry.parameters[i];

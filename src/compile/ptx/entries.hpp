@@ -25,7 +25,7 @@ void name_entries(std::vector<abi::EntryInfo>& entries, const std::vector<Lowere
 /// demangled name without NVRTC's prefix for names of internal linkage.
 void name_variables(std::vector<abi::VariableInfo>& variables, const std::vector<LoweredName>& expressions);
 
-/// Sets the facts of Kernel Python's entries that only the PTX tells, for all entries of a module alike,
+/// Sets the facts of Kernel Python's entries that only the PTX has, for all entries of a module,
 /// since functions that they share may be the reason. Other images keep theirs.
 void note_python_facts(abi::PtxImage& image);
 

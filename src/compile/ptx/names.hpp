@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From lowered names to the author's.
+// Converts lowered names to the author's.
 #pragma once
 
 #include <string>

@@ -11,8 +11,8 @@
 
 namespace quern::compile {
 
-/// The author's place of the code in line `line` of the PTX (lines count from 1), with the file name from
-/// .file. For inlined code: the innermost place in the file of the kernel itself. Nothing if no .loc gives
+/// The author's position of the code in line `line` of the PTX (lines count from 1), with the file name from
+/// .file. For inlined code: the innermost position in the file of the kernel itself. Nothing if no .loc gives
 /// it.
 std::optional<Span> author_place(std::string_view ptx, std::uint32_t line);
 

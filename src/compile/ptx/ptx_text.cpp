@@ -193,7 +193,7 @@ class EntryReader {
     }
   }
 
-  // `.maxntid 128, 1, 1` and its kin; returns the token after it.
+  // `.maxntid 128, 1, 1` and similar directives; returns the token after it.
   string_view directive(string_view word, Body& body) {
     string_view token = tokens_.next();
     if (word != ".maxntid" && word != ".reqntid") return token;

@@ -61,10 +61,10 @@ struct PtxOutline {
 };
 PtxOutline read_outline(std::string_view ptx);
 
-/// True if the kernels of the image are entries of its PTX with parameters at the same places: a launch
-/// copies parameters to the places that the image says. For images from files and other machines.
+/// True if the kernels of the image are entries of its PTX with parameters at the same offsets: a launch
+/// copies parameters to the offsets of the image. For images from files and other machines.
 bool fits_ptx(const abi::PtxImage& image);
-/// The same for an image that another machine made for the target; the reason why it is none, or empty.
+/// The same for an image that another machine made for the target; the reason why it is not, or empty.
 std::string why_not_for(const abi::Target& target, const abi::PtxImage& image);
 
 }  // namespace quern::compile

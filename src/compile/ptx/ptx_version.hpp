@@ -21,14 +21,14 @@ PtxVersion version_of_driver(std::uint32_t driver_version) noexcept;
 /// The newest word of a PTX text, which determines the version that the text needs.
 struct VersionNeed {
   PtxVersion version;      ///< of the release that brought the word; 0.0 where every word is in PTX 7.0
-  bool known = true;       ///< false: `word` is in no table, so it may be of any version
+  bool known = true;       ///< false if no table has `word`, so any version may have it
   std::string word;        ///< "griddepcontrol"
   std::uint32_t line = 0;  ///< of the PTX text
 };
 VersionNeed version_needed(std::string_view ptx);
 
 /// Lowers the number in `.version` to the driver's if the PTX uses nothing newer; otherwise returns an error
-/// that names the first newer feature. 0: any driver.
+/// that names the first newer feature. 0 means any driver.
 Expected<void> fit_to_driver(std::string& ptx, std::uint32_t driver_version);
 
 }  // namespace quern::compile

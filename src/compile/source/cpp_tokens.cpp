@@ -106,7 +106,8 @@ class Reader {
     return Kind::directive;
   }
 
-  /// Behind the literal that begins here, or behind its quote if the line ends first, as in `#error don't`.
+  /// The position behind the literal that begins here, or behind its quote if the line ends first, as in
+  /// `#error don't`.
   std::size_t end_of_literal(std::size_t end_of_line) const {
     for (std::size_t at = at_ + 1; at < end_of_line; ++at) {
       if (source_[at] == source_[at_]) return at + 1;

@@ -18,7 +18,7 @@ struct IncludeName {
 struct Directives {
   std::vector<IncludeName> includes;
   bool int128 = false;  ///< the text names a 128-bit integer type
-  std::string unsure;   ///< why other files could be read, or the result differ each time; empty: it cannot
+  std::string unsure;   ///< why other files could be read, or the result differ each time; empty if it cannot
 };
 
 /// `raw_strings`: the language has raw string literals, as C++ from C++11 on.

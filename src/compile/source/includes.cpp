@@ -111,7 +111,7 @@ class Scanner {
                       });
     const auto own = std::ranges::find(device_headers(), name.name, &base::EmbeddedText::name);
     if (own != device_headers().end()) include_from(*own);
-    digest_.add("");  // ends the list of places, which may be empty: "not found" is a fact like any other
+    digest_.add("");  // ends the list of locations, which may be empty if nothing was found
   }
 
   /// quern's own headers, whose texts are known. All that they include is written as `#include <name>`.
@@ -143,7 +143,7 @@ class Scanner {
     return numbers_.try_emplace({status.st_dev, status.st_ino}, numbers_.size()).first->second;
   }
 
-  /// A file of the author's with the name of a header of the toolkit is read in its place where another
+  /// A file of the author's with the name of a header of the toolkit is read instead of it if another
   /// header of the toolkit includes that name.
   void look_for_stand_ins() {
     std::vector<std::string> roots = directories_;
@@ -154,7 +154,7 @@ class Scanner {
           return unsure(file + " has the name of a header of the toolkit");
   }
 
-  /// A file below `root` with the name of one below `toolkit`; empty: none.
+  /// A file below `root` with the same name as one below `toolkit`; empty if there is none.
   std::string stand_in(const std::string& toolkit, const std::string& root) {
     std::error_code error;
     for (const fs::directory_entry& each : fs::directory_iterator(toolkit, error)) {

@@ -78,14 +78,14 @@ void LineMap::read_directives(string_view source) {
 
 std::vector<std::string> LineMap::file_names() const {
   std::vector<std::string> names;
-  for (const Stretch& stretch : stretches_)
+  for (const LineRun& stretch : stretches_)
     if (std::find(names.begin(), names.end(), stretch.file) == names.end()) names.push_back(stretch.file);
   return names;
 }
 
 std::optional<string_view> LineMap::text_of(string_view file, std::uint32_t line) const {
   std::optional<string_view> found;
-  for (const Stretch& stretch : stretches_) {
+  for (const LineRun& stretch : stretches_) {
     if (stretch.file != file || line < stretch.line) continue;
     const std::size_t at = stretch.begin + (line - stretch.line);
     if (at >= stretch.end) continue;

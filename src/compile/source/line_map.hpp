@@ -25,7 +25,7 @@ class LineMap {
 
  private:
   /// Lines that follow each other in the source and in the count.
-  struct Stretch {
+  struct LineRun {
     std::string file;
     std::uint32_t line;   ///< the number of the first one
     std::size_t begin;    ///< its line in the source, from 0
@@ -35,7 +35,7 @@ class LineMap {
   void read_directives(std::string_view source);
 
   std::vector<std::string_view> lines_;
-  std::vector<Stretch> stretches_;
+  std::vector<LineRun> stretches_;
   bool certain_ = true;
 };
 

@@ -146,7 +146,7 @@ bool is_noise(string_view line) {
   return line.find(" detected in the compilation of ") != string_view::npos;
 }
 
-// The place that `... at line 7 of "other.h"` names.
+// The source position in `... at line 7 of "other.h"`.
 Span place_at_end(string_view text, const Span& current) {
   constexpr string_view kAt = " at line ";
   const std::size_t at = text.rfind(kAt);
@@ -230,7 +230,8 @@ class LogReader {
     if (!in_note_) diagnostics_.back().source_line = text;
   }
 
-  // "argument types are: (int)" belongs to the message; a chain of instantiations becomes notes with places.
+  // "argument types are: (int)" belongs to the message; a chain of instantiations becomes notes with source
+  // positions.
   void continuation(string_view text) {
     if (diagnostics_.empty()) {
       diagnostics_.push_back({Severity::note, "cuda-log", {}, std::string(text), {}, "", ""});
@@ -246,7 +247,8 @@ class LogReader {
     }
   }
 
-  // One link of an instantiation chain, which NVRTC may break over several lines; its place ends it.
+  // One link of an instantiation chain, which NVRTC may break over several lines; its source position ends
+  // it.
   void link(string_view text) {
     if (text == ":") return;
     if (!link_.empty()) link_ += ' ';
@@ -266,7 +268,7 @@ class LogReader {
 
   string_view file_name_;
   Diagnostics diagnostics_;
-  std::string link_;  // of an instantiation chain, so far
+  std::string link_;  // of an instantiation chain, as read up to here
   bool in_chain_ = false;
   bool in_note_ = false;
 };

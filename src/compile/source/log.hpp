@@ -12,7 +12,7 @@ namespace quern::compile {
 /// The name that NVRTC gives to the lines it adds for name expressions.
 inline constexpr std::string_view kNameMapFile = "__nv_name_map";
 
-/// Every message of `log`, in its order: severity, place, source line, column from the caret (counted in
+/// Every message of `log`, in its order: severity, position, source line, column from the caret (counted in
 /// bytes, as NVRTC does), notes, template instantiation chains. Codes are "cuda-N" for a numbered message,
 /// else "cuda-error" or "cuda-warning"; "ptxas" and "nvrtc-option" for those tools' own. A line of unknown
 /// form is kept as a note. `file_name` is the file of messages about the end of the source.

@@ -96,7 +96,7 @@ void name_integer(Words& base) {
   if (base.size() > 1 && base.back() == "int" && base[base.size() - 2] == "long") base.pop_back();
 }
 
-// A parameter's own const says nothing to its caller; a template argument's is part of the type.
+// A parameter's own const does not matter to its caller; a template argument's is part of the type.
 std::string spell(string_view type, bool argument) {
   Words words = split(type);
   std::erase_if(words, is_dropped);
@@ -131,7 +131,7 @@ std::vector<string_view> split_at_commas(string_view text) {
 }
 
 std::string normal_type(string_view type) {
-  // Brackets nest on the stack; no type that a person wrote is longer.
+  // Nested brackets use the stack; no handwritten type is longer.
   constexpr std::size_t kMaxLength = 4096;
   return type.size() > kMaxLength ? std::string(type) : spell(type, false);
 }

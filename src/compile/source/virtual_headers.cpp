@@ -119,7 +119,8 @@ constexpr const char* kFloatLimits = R"(#pragma once
 #define DECIMAL_DIG 17
 )";
 
-/// "cuda/std/tuple"; before libcu++ called them so, some were "cuda/std/__algorithm_". Empty: it has neither.
+/// "cuda/std/tuple"; before libcu++ called them so, some were "cuda/std/__algorithm_". Empty if libcu++ has
+/// neither.
 std::string libcuxx_header(string_view name, const std::vector<std::string>& toolkit_directories) {
   for (const std::string& form : {fmt::format("cuda/std/{}", name), fmt::format("cuda/std/__{}_", name)})
     for (const std::string& directory : toolkit_directories) {

@@ -19,7 +19,7 @@ Expected<std::vector<abi::HeaderText>> resolve_headers(const std::vector<abi::He
 /// includes libcu++'s and brings its names into namespace std.
 std::vector<abi::HeaderText> standard_headers(const std::vector<std::string>& toolkit_directories);
 
-/// Without those that `headers` names or that are files in one of the directories.
+/// Leaves out headers that `headers` names or that are files in one of the directories.
 std::vector<abi::HeaderText> without_replaced(const std::vector<abi::HeaderText>& standard,
                                               const std::vector<abi::HeaderText>& headers,
                                               const std::vector<std::string>& directories);

@@ -18,7 +18,8 @@ constexpr std::int64_t kBetweenLooks_ns = 2'000'000'000;
 constexpr std::size_t kMostFiles = 20'000;
 constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
-/// Adds the files below `folder`, which is at `path`; links are followed. False: it cannot be read whole.
+/// Adds the files below `folder`, which is at `path`; links are followed. Returns false if it cannot be read
+/// whole.
 bool add_files(const cache::File& folder, const std::string& path, unsigned depth,
                std::vector<WatchedFile>& files) {
   constexpr unsigned kDeepest = 40;  // a link may lead upwards

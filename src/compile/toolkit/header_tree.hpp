@@ -23,8 +23,8 @@ class HeaderTree {
   HeaderTree(std::vector<std::string> directories, cache::DiskStore* store)
       : directories_(std::move(directories)), store_(store) {}
 
-  /// Nothing: a file could not be read, or there are too many. Looks at the files at most every two seconds,
-  /// unless `anew`.
+  /// Returns nothing if a file could not be read, or there are too many. Looks at the files at most every two
+  /// seconds, unless `anew`.
   std::optional<base::Digest> digest(bool anew = false) QUERN_EXCLUDES(mutex_);
 
   /// The identity of the headers' contents, also without a store: reads all of them then.

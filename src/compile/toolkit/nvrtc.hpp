@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVRTC, opened at run time. Nothing outside this component sees nvrtc.h.
+// NVRTC, opened at run time. Only this component includes nvrtc.h.
 #pragma once
 
 #include <nvrtc.h>
@@ -42,7 +42,7 @@ struct NvrtcInput {
 struct NvrtcOutput {
   bool success = false;
   bool cancelled = false;
-  std::string status;                      ///< NVRTC's word for the result
+  std::string status;                      ///< NVRTC's name of the result
   std::string log;                         ///< errors and warnings, as text
   std::string ptx;                         ///< empty where NVRTC made none
   std::vector<std::byte> machine_code;     ///< for a real architecture
@@ -71,7 +71,7 @@ class Nvrtc {
   explicit Nvrtc(base::DynamicLibrary library) : library_(std::move(library)) {}
   base::DynamicLibrary library_;
   std::optional<base::DynamicLibrary> builtins_;
-  SetFlowCallback set_flow_callback_ = nullptr;  ///< null: this NVRTC has none
+  SetFlowCallback set_flow_callback_ = nullptr;  ///< null if this NVRTC has none
   bool has_precompiled_headers_ = false;
   NvrtcTable table_;
   int major_ = 0;

@@ -27,7 +27,7 @@ constexpr const char* kSitePatterns[] = {"lib/python3*/site-packages", "lib/pyth
 constexpr const char* kWheelDirectories[] = {"nvidia/cu13", "nvidia/cuda_nvrtc", "nvidia/cuda_runtime"};
 
 struct PythonPrefix {
-  const char* variable;  // its value begins the pattern; null: no variable
+  const char* variable;  // its value begins the pattern; null if there is none
   const char* rest;
 };
 constexpr PythonPrefix kPythonPrefixes[] = {
@@ -143,8 +143,8 @@ SearchEnvironment search_environment() {
   return environment;
 }
 
-Surroundings surroundings(const SearchEnvironment& environment) {
-  Surroundings around;
+SearchInputs surroundings(const SearchEnvironment& environment) {
+  SearchInputs around;
   around.nvrtc_file = value_of(environment, "QUERN_NVRTC");
   around.cuda_home = value_of(environment, "CUDA_HOME");
   around.cuda_path = value_of(environment, "CUDA_PATH");
@@ -159,7 +159,7 @@ Surroundings surroundings(const SearchEnvironment& environment) {
   return around;
 }
 
-std::vector<SearchLocation> search_locations(const Surroundings& around) {
+std::vector<SearchLocation> search_locations(const SearchInputs& around) {
   std::vector<SearchLocation> rows;
   if (around.nvrtc_file)
     rows.push_back({"QUERN_NVRTC", SearchLocation::Kind::library, *around.nvrtc_file, ""});
@@ -248,7 +248,7 @@ std::uint32_t cuda_version_of(const std::string& include_directory) {
   return version;
 }
 
-bool is_hidden(const Surroundings& around, const std::string& file) {
+bool is_hidden(const SearchInputs& around, const std::string& file) {
   if (!around.hide_toolkit) return false;
   const std::string real = real_path(file);
   std::vector<std::string> roots = around.system_roots;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The places where NVRTC and the toolkit's headers are searched, as data: one ordered table that the search
-// walks and `quern doctor` prints.
+// The locations where NVRTC and the toolkit's headers are searched, as data: one ordered table that the
+// search walks and `quern doctor` prints.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,27 @@
 
 namespace quern::compile {
 
-/// The inputs of the search: the environment and the usual places in the file system, read once so that tests
-/// can set them.
-struct Surroundings {
+/// The inputs of the search: the environment and the usual locations in the file system, read once so that
+/// tests can set them.
+struct SearchInputs {
   std::optional<std::string> nvrtc_file;  ///< QUERN_NVRTC: this library and no other
   std::optional<std::string> cuda_home;   ///< CUDA_HOME
   std::optional<std::string> cuda_path;   ///< CUDA_PATH
-  bool hide_toolkit = false;  ///< QUERN_HIDE_TOOLKIT: pass over CUDA_HOME, CUDA_PATH and system_roots
+  bool hide_toolkit = false;              ///< QUERN_HIDE_TOOLKIT: skip CUDA_HOME, CUDA_PATH and system_roots
   std::vector<std::string> system_roots;  ///< /usr/local/cuda and /usr/local/cuda-*, newest first
   std::vector<std::string> loader_names;  ///< names that the loader's path is asked for
   std::vector<std::string>
       fetched_roots;  ///< toolkits that tools/setup fetched (build tree), or an installation has
   std::vector<std::string> python_roots;  ///< `nvidia/...` directories of wheels in site-packages directories
-  friend bool operator==(const Surroundings&, const Surroundings&) = default;
+  friend bool operator==(const SearchInputs&, const SearchInputs&) = default;
 };
 
 /// The variables on which the search depends, those that are set.
 using SearchEnvironment = std::map<std::string, std::string>;
 SearchEnvironment search_environment();
 
-/// The process's surroundings as they are now, but for the environment.
-Surroundings surroundings(const SearchEnvironment& environment = search_environment());
+/// The current search environment of the process, with these variables.
+SearchInputs surroundings(const SearchEnvironment& environment = search_environment());
 
 /// One candidate of the search, before it is tried.
 struct SearchLocation {
@@ -54,9 +54,9 @@ struct SearchLocation {
 };
 
 /// Every location, in the order in which they are tried.
-std::vector<SearchLocation> search_locations(const Surroundings& around);
+std::vector<SearchLocation> search_locations(const SearchInputs& around);
 
-/// The library or program that holds quern, as the loader names it; empty: not known.
+/// The library or program that holds quern, as the loader names it; empty if not known.
 std::string own_library();
 /// The folders whose content surroundings() depends on: of installed toolkits; of the build tree that holds
 /// quern; of Python installations.
@@ -76,7 +76,7 @@ std::vector<std::string> include_directories_under(const std::string& root);
 std::uint32_t cuda_version_of(const std::string& include_directory);
 
 /// True if `file` lies, links followed, in one of the roots that QUERN_HIDE_TOOLKIT hides.
-bool is_hidden(const Surroundings& around, const std::string& file);
+bool is_hidden(const SearchInputs& around, const std::string& file);
 
 /// The outcome for one candidate: a row of `quern doctor`.
 struct Candidate {

@@ -16,7 +16,7 @@ namespace quern::compile {
 #if defined(__x86_64__)
 namespace {
 
-/// In the place of __cxa_atexit(): accepts and forgets.
+/// Replaces __cxa_atexit(): accepts a handler and drops it.
 extern "C" int quern_compile_never(void (*)(void*), void*, void*) noexcept { return 0; }
 
 /// A library's dynamic section: addresses may or may not have been relocated by the loader.

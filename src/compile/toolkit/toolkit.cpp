@@ -34,7 +34,7 @@ Candidate without_trying(const SearchLocation& location) {
 }
 
 // Opens the location's library, if it has one. A library that opens becomes `toolkit.nvrtc`.
-Candidate try_nvrtc(const Surroundings& around, const SearchLocation& location, Toolkit& toolkit) {
+Candidate try_nvrtc(const SearchInputs& around, const SearchLocation& location, Toolkit& toolkit) {
   if (!location.can_be_tried()) return without_trying(location);
   Candidate row{location.origin, location.path, State::missing, ""};
   if (location.kind == SearchLocation::Kind::root) {
@@ -46,12 +46,12 @@ Candidate try_nvrtc(const Surroundings& around, const SearchLocation& location, 
     return result(row, State::found, "an earlier one is used");
   if (toolkit.nvrtc) return result(row, State::not_tried, "an earlier one is used");
   Expected<std::shared_ptr<const Nvrtc>> opened = Nvrtc::open(row.path);
-  // The loader has no other way to say "there is none".
+  // The loader reports in no other way that there is none.
   if (!opened)
     return result(row, location.kind == SearchLocation::Kind::loader ? State::missing : State::unusable,
                   opened.errors().front().message);
   const bool named =
-      location.kind == SearchLocation::Kind::library;  // by QUERN_NVRTC, which has the last word
+      location.kind == SearchLocation::Kind::library;  // by QUERN_NVRTC, which takes precedence
   if (!named && is_hidden(around, (*opened)->path()))
     return result(row, State::hidden, fmt::format("{} is hidden by QUERN_HIDE_TOOLKIT", (*opened)->path()));
   toolkit.nvrtc = *std::move(opened);
@@ -135,7 +135,7 @@ std::optional<std::vector<std::string>> nvrtc_libraries(const std::string& path,
   return std::vector<std::string>{real.string(), builtins.string()};
 }
 
-Toolkit find_toolkit(const Surroundings& around, cache::DiskStore* store) {
+Toolkit find_toolkit(const SearchInputs& around, cache::DiskStore* store) {
   Toolkit toolkit;
   const std::vector<SearchLocation> rows = search_locations(around);
   for (const SearchLocation& location : rows) {

@@ -11,11 +11,11 @@ namespace quern::compile {
 
 struct ToolkitContents {
   std::string nvrtc;    ///< version and identity of its libraries
-  std::string headers;  ///< version and digest of the contents; empty: they cannot be read
+  std::string headers;  ///< version and digest of the contents; empty if they cannot be read
   friend bool operator==(const ToolkitContents&, const ToolkitContents&) = default;
 };
 
-/// Nothing: NVRTC's libraries are not identified. `with_headers`: reads the toolkit's headers.
+/// Returns nothing if NVRTC's libraries are not identified. `with_headers`: reads the toolkit's headers.
 std::optional<ToolkitContents> toolkit_contents(const Toolkit& toolkit, bool with_headers);
 
 /// The identity of quern's own part of a compilation: its front end and headers, and what it makes of

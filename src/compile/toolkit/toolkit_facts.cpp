@@ -23,7 +23,7 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-/// True if the program has an NVRTC already, from any place: the loader answers a bare name with that one.
+/// True if the program has loaded an NVRTC already: the loader returns it for a bare name.
 bool has_loaded_nvrtc() {
   bool found = false;
   ::dl_iterate_phdr(
@@ -49,14 +49,15 @@ base::Digest facts_key(const SearchEnvironment& environment) {
   key.add("toolkit facts").add(source_digest());
   utsname host{};
   ::uname(&host);
-  key.add(static_cast<const char*>(host.nodename));  // other hosts may have other files at the same places
+  key.add(static_cast<const char*>(host.nodename));  // other hosts may have other files under the same paths
   key.add(environment.size());
   for (const auto& [name, value] : environment) key.add(name).add(value);
   key.add(own_library()).add(own_program());
   return key.finish();
 }
 
-/// The files that the loader tries for these names, and what it reads to find them. Nothing: not known.
+/// The files that the loader tries for these names, and the files that it reads to find them. Returns nothing
+/// if they are not known.
 std::optional<std::vector<std::string>> loader_files(const std::vector<std::string>& names) {
   const auto close = [](void* library) { ::dlclose(library); };
   const std::unique_ptr<void, decltype(close)> self(::dlopen(own_library().c_str(), RTLD_LAZY | RTLD_NOLOAD),
@@ -80,9 +81,9 @@ std::optional<std::vector<std::string>> loader_files(const std::vector<std::stri
   return files;
 }
 
-/// The files on which the choice of the NVRTC in use depended. Nothing: not all of them are known.
+/// The files on which the choice of the NVRTC in use depended. Returns nothing if not all of them are known.
 std::optional<std::vector<std::string>> files_of_search(const SearchEnvironment& environment,
-                                                        const Surroundings& around, const Toolkit& toolkit) {
+                                                        const SearchInputs& around, const Toolkit& toolkit) {
   std::vector<std::string> files;
   bool has_loader = false;
   bool has_python = false;
@@ -110,9 +111,9 @@ std::optional<std::vector<std::string>> files_of_search(const SearchEnvironment&
   return files;
 }
 
-/// All that the toolkit's facts depended on. Nothing: not known.
+/// All files that the toolkit's facts depended on. Returns nothing if they are not known.
 std::optional<std::vector<WatchedFile>> dependencies(const SearchEnvironment& environment,
-                                                     const Surroundings& around, const Toolkit& toolkit) {
+                                                     const SearchInputs& around, const Toolkit& toolkit) {
   const bool is_beside = !toolkit.header_candidates.empty() &&
                          toolkit.header_candidates.front().origin == "beside NVRTC" &&
                          toolkit.header_candidates.front().state == Candidate::State::used;
@@ -207,7 +208,7 @@ std::optional<Toolkit> recall_toolkit(cache::DiskStore& store, const SearchEnvir
 }
 
 void remember_toolkit(cache::DiskStore& store, const SearchEnvironment& environment,
-                      const Surroundings& around, const Toolkit& toolkit) {
+                      const SearchInputs& around, const Toolkit& toolkit) {
   const std::optional<std::vector<WatchedFile>> watched = dependencies(environment, around, toolkit);
   const bool is_settled_all = watched && std::ranges::all_of(*watched, [](const WatchedFile& file) {
                                 return is_settled(file.state);

@@ -13,13 +13,13 @@
 namespace quern::compile {
 
 /// The toolkit that find_toolkit(surroundings(environment)) would find now, as far as `store` knows; its
-/// `nvrtc` and its candidates are left empty. Nothing: not known, or not known for sure.
+/// `nvrtc` and its candidates are left empty. Returns nothing if they are not certain.
 std::optional<Toolkit> recall_toolkit(cache::DiskStore& store, const SearchEnvironment& environment);
 
 /// Keeps what find_toolkit(around) has found; `around` are surroundings(environment). Keeps nothing
 /// where a later process could not tell that something has changed: headers that do not lie beside NVRTC,
 /// files changed a moment ago.
 void remember_toolkit(cache::DiskStore& store, const SearchEnvironment& environment,
-                      const Surroundings& around, const Toolkit& toolkit);
+                      const SearchInputs& around, const Toolkit& toolkit);
 
 }  // namespace quern::compile

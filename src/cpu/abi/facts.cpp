@@ -7,7 +7,7 @@ const Location& author_location(const std::vector<Location>& locations, const Lo
   const auto next = [&](const Location& from) {
     return from.inlined_at < locations.size() ? &locations[from.inlined_at] : nullptr;
   };
-  // An inlined_at points backwards (lower/places.cpp), so that the chain ends.
+  // inlined_at is the index of an earlier location (lower/translate/source_locations.cpp), so the chain ends.
   const Location* outermost = &at;
   while (const Location* outer = next(*outermost)) {
     if (outer->line == 0) break;

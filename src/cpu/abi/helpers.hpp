@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that emitted code calls by name. Those that access memory for a kernel lie together in one text
+// Functions that emitted code calls by name. Those that access memory for a kernel are in one text
 // section: a fault in that section is a fault of the kernel.
 #pragma once
 

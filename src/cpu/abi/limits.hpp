@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits of a thread and a block that several components go by. Source of the first two: NVIDIA, "CUDA C++
+// Limits of a thread and a block that several components use. Source of the first two: NVIDIA, "CUDA C++
 // Programming Guide", section "Technical Specifications per Compute Capability", and "PTX ISA", section
 // "Parallel Synchronization and Communication Instructions: bar".
 #pragma once

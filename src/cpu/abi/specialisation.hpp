@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "cpu/abi/warp_size.hpp"
+
 namespace quern::cpu {
 
 enum class Isa : std::uint8_t { baseline, avx2, avx512 };
@@ -19,14 +21,14 @@ struct Specialisation {
   bool compact = false;        ///< the device window is compact (abi/state.hpp): every address is checked
   std::uint8_t opt_level = 2;  ///< 0: emission and codegen only
   std::uint8_t gang =
-      0;  ///< warps in lockstep: 0 where it pays; else that many wherever it can be, for tests
+      0;  ///< warps in lockstep: 0: as many as are profitable; else this many if possible, for tests
   /// Code for any processor that has the instruction set, and for any number of workers: that of bundles.
   bool portable = false;
   bool dispatch = false;  ///< run the lanes by the dispatcher though they could be kept together, for tests
   friend bool operator==(const Specialisation&, const Specialisation&) = default;
 
   std::uint32_t threads() const noexcept { return block[0] * block[1] * block[2]; }
-  std::uint32_t warps() const noexcept { return (threads() + 31) / 32; }
+  std::uint32_t warps() const noexcept { return (threads() + kWarpSize - 1) / kWarpSize; }
 };
 
 }  // namespace quern::cpu

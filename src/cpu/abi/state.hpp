@@ -13,9 +13,9 @@ namespace quern::cpu::engine {
 /// arena of device memory, the shared and the local memory of each worker, with inaccessible gaps between. A
 /// generic or global address p is valid only if p - window_base < window_bytes (unsigned); emitted code
 /// replaces any other by window_base + window_bytes, which is inaccessible, so that it faults; and one that
-/// is no multiple of the access's size by window_base, around which nothing lies for kGapBytes. kGapBytes of
-/// inaccessible space before, after and between the parts take every access at a checked base plus a constant
-/// or a scaled 32-bit offset.
+/// is not a multiple of the access's size by window_base, around which kGapBytes are inaccessible. kGapBytes
+/// of inaccessible space before, after and between the parts take every access at a checked base plus a
+/// constant or a scaled 32-bit offset.
 inline constexpr std::uint64_t kGapBytes = std::uint64_t{40} << 30;
 /// A worker's shared memory is the start of a 4 GiB + kSharedTailBytes reservation: a 32-bit shared offset
 /// needs no check.
@@ -52,7 +52,7 @@ struct LaunchState {
   std::uint64_t grid_id = 0;
   std::uint32_t sm_count = 1;
   std::uint32_t reserved = 0;
-  /// Device memory through which the blocks of a cooperative launch meet (%envreg1 and %envreg2, as
+  /// Device memory for barriers between the blocks of a cooperative launch (%envreg1 and %envreg2, as
   /// cooperative_groups reads them); 0: not a cooperative launch.
   std::uint64_t grid_workspace = 0;
 };

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "cpu/abi/state.hpp"
+#include "cpu/abi/warp_size.hpp"
 
 namespace quern::cpu::engine {
 
@@ -29,17 +30,17 @@ inline constexpr std::uint32_t kEnded = 0xffffffffu;
 
 /// The head of a warp's frame. The memory for its values follows.
 struct alignas(64) WarpFrame {
-  std::uint32_t pc[32];
-  std::uint32_t members[32];     ///< of the lanes asleep
-  std::uint32_t true_lanes[32];  ///< the count of a barrier_reduce, for each lane that it released
-  std::uint32_t arrived_lanes[32];
+  std::uint32_t pc[kWarpSize];
+  std::uint32_t members[kWarpSize];     ///< of the lanes asleep
+  std::uint32_t true_lanes[kWarpSize];  ///< the count of a barrier_reduce, for each lane that it released
+  std::uint32_t arrived_lanes[kWarpSize];
   std::uint32_t live;      ///< lanes that have not ended
   std::uint32_t turns;     ///< blocks run so far
   std::uint32_t rounds;    ///< times that all lanes were spinning since the step began
   std::uint32_t location;  ///< of the last wait: an index into KernelCode::locations
 };
 inline constexpr std::uint32_t kWarpFrameBytes = sizeof(WarpFrame);
-/// After this many turns another lane than the least runs.
+/// After this many turns a lane other than the one with the least PC runs.
 inline constexpr std::uint32_t kFairTurns = 256;
 
 /// The result of a step; the numbers are not valid PCs.
@@ -62,7 +63,7 @@ struct WarpSteps {
 };
 
 extern "C" {
-/// Runs one block. Between its warps: each makes steps as long as it can go on; barriers are counted here.
+/// Runs one block: its warps take turns, each for one step at a time. Counts the arrivals at barriers.
 void quern_cpu_run_warps(const LaunchState* launch, WorkerState* worker, const WarpSteps* steps,
                          std::uint32_t ctaid_x, std::uint32_t ctaid_y, std::uint32_t ctaid_z);
 /// The PC to run if the least one is marked, or if another lane's turn has come; or a StepEnd.
@@ -76,8 +77,8 @@ void quern_cpu_end_lanes(WarpFrame* frame, std::uint32_t lanes);
 void quern_cpu_arrive_at_barrier(WorkerState* worker, WarpFrame* frame, std::uint32_t lanes,
                                  std::uint32_t next, std::uint32_t how, std::uint32_t id, std::uint32_t count,
                                  std::uint32_t yes, std::uint32_t location);
-/// The block can only wait for others: other work of this thread continues, if there is any. Returns when it
-/// is this block's turn again. Defined by the scheduler.
+/// The block can only wait for others, so this thread continues other work, if there is any. Returns at this
+/// block's next turn. Defined by the scheduler.
 void quern_cpu_yield(WorkerState* worker);
 }
 

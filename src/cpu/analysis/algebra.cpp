@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/ir/fold.hpp"
 
 namespace quern::cpu::analysis {
@@ -26,17 +27,17 @@ void merge_terms(std::vector<Term>& terms) {
     for (std::size_t j = terms.size() - 1; j > i; --j) {
       if (terms[i].coefficient != terms[j].coefficient || terms[i].sign_extend != terms[j].sign_extend)
         continue;
-      for (std::size_t lane = 0; lane < terms[i].pattern.size(); ++lane)
-        terms[i].pattern[lane] = wrapping_sum(terms[i].pattern[lane], terms[j].pattern[lane]);
+      for (std::size_t lane = 0; lane < terms[i].offsets.size(); ++lane)
+        terms[i].offsets[lane] = wrapping_sum(terms[i].offsets[lane], terms[j].offsets[lane]);
       terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(j));
     }
 }
 
 /// True if nothing had to be changed.
-bool wrap_patterns(std::vector<Term>& terms, std::uint32_t bits) {
+bool wrap_offsets(std::vector<Term>& terms, std::uint32_t bits) {
   bool same = true;
   for (Term& term : terms)
-    for (std::int64_t& entry : term.pattern) {
+    for (std::int64_t& entry : term.offsets) {
       const std::int64_t wrapped = sign_extend(static_cast<std::uint64_t>(entry), bits);
       same &= wrapped == entry;
       entry = wrapped;
@@ -44,132 +45,137 @@ bool wrap_patterns(std::vector<Term>& terms, std::uint32_t bits) {
   return same;
 }
 
-bool is_exact(const Shape& shape, std::uint32_t bits) {
-  if (shape.exact || !has_constant_pattern(shape)) return shape.exact;
-  if (is_pattern_below_alignment(shape)) return true;  // 2^(bits-1) is a multiple of the alignment too
+bool is_exact(const LanePattern& pattern, std::uint32_t bits) {
+  if (pattern.exact || !has_constant_offsets(pattern)) return pattern.exact;
+  if (are_offsets_below_alignment(pattern)) return true;  // 2^(bits-1) is a multiple of the alignment too
   const auto [least, most] =
-      std::minmax_element(shape.terms[0].pattern.begin(), shape.terms[0].pattern.end());
+      std::minmax_element(pattern.terms[0].offsets.begin(), pattern.terms[0].offsets.end());
   const Range full = full_range(bits);
-  return shape.min >= full.min - std::min<std::int64_t>(*least, 0) &&
-         shape.max <= full.max - std::max<std::int64_t>(*most, 0);
+  return pattern.min >= full.min - std::min<std::int64_t>(*least, 0) &&
+         pattern.max <= full.max - std::max<std::int64_t>(*most, 0);
 }
 
 /// offset32 with a uniform value added or subtracted.
-Shape moved(const Shape& offset, std::uint32_t bits) {
-  Shape result = offset;
+LanePattern moved(const LanePattern& offset, std::uint32_t bits) {
+  LanePattern result = offset;
   result.constant.reset();
   set_range(result, full_range(bits));
   return result;
 }
 
-bool same_index(const Shape& a, const Shape& b) {
+bool same_index(const LanePattern& a, const LanePattern& b) {
   return a.index == b.index && a.index_signed == b.index_signed && a.scale == b.scale;
 }
 
 /// A power of two that divides the value in every lane.
-std::uint64_t lane_alignment(const Shape& shape) {
-  if (shape.kind == ShapeKind::uniform) return shape.base_align;
-  if (!has_constant_pattern(shape)) return 1;
-  std::uint64_t result = shape.base_align;
-  for (const std::int64_t entry : shape.terms[0].pattern)
+std::uint64_t lane_alignment(const LanePattern& pattern) {
+  if (pattern.kind == LanePatternKind::uniform) return pattern.base_align;
+  if (!has_constant_offsets(pattern)) return 1;
+  std::uint64_t result = pattern.base_align;
+  for (const std::int64_t entry : pattern.terms[0].offsets)
     result = std::min(result, alignment_of(static_cast<std::uint64_t>(entry)));
   return result;
 }
 
 }  // namespace
 
-Range range_of(const Shape& shape) { return {shape.min, shape.max}; }
+Range range_of(const LanePattern& pattern) { return {pattern.min, pattern.max}; }
 
-void set_range(Shape& shape, const Range& range) {
-  shape.min = range.min;
-  shape.max = range.max;
+void set_range(LanePattern& pattern, const Range& range) {
+  pattern.min = range.min;
+  pattern.max = range.max;
 }
 
-Shape varying_shape(std::uint32_t bits) {
-  Shape shape;
-  shape.kind = ShapeKind::varying;
-  set_range(shape, full_range(bits));
-  return shape;
+LanePattern varying_pattern(std::uint32_t bits) {
+  LanePattern pattern;
+  pattern.kind = LanePatternKind::varying;
+  set_range(pattern, full_range(bits));
+  return pattern;
 }
 
-Shape uniform_shape(std::uint32_t bits) {
-  Shape shape = varying_shape(bits);
-  shape.kind = ShapeKind::uniform;
-  shape.exact = true;
-  return shape;
+LanePattern uniform_pattern(std::uint32_t bits) {
+  LanePattern pattern = varying_pattern(bits);
+  pattern.kind = LanePatternKind::uniform;
+  pattern.exact = true;
+  return pattern;
 }
 
-Shape constant_shape(std::uint32_t bits, std::uint64_t value) {
-  Shape shape = uniform_shape(bits);
-  shape.constant = truncate(value, bits);
-  shape.base_align = alignment_of(*shape.constant);
+LanePattern constant_pattern(std::uint32_t bits, std::uint64_t value) {
+  LanePattern pattern = uniform_pattern(bits);
+  pattern.constant = truncate(value, bits);
+  pattern.base_align = alignment_of(*pattern.constant);
   const std::int64_t number = sign_extend(value, bits);
-  set_range(shape, {number, number});
-  return shape;
+  set_range(pattern, {number, number});
+  return pattern;
 }
 
-bool is_linear(const Shape& shape) {
-  return shape.kind == ShapeKind::uniform || shape.kind == ShapeKind::affine;
+bool is_linear(const LanePattern& pattern) {
+  return pattern.kind == LanePatternKind::uniform || pattern.kind == LanePatternKind::affine;
 }
 
-bool has_constant_pattern(const Shape& shape) {
-  return shape.kind == ShapeKind::affine && shape.terms.size() == 1 &&
-         shape.terms[0].coefficient == ir::kNone;
+bool has_constant_offsets(const LanePattern& pattern) {
+  return pattern.kind == LanePatternKind::affine && pattern.terms.size() == 1 &&
+         pattern.terms[0].coefficient == ir::kNone;
 }
 
-bool is_pattern_below_alignment(const Shape& shape) {
-  if (!has_constant_pattern(shape)) return false;
+bool are_offsets_below_alignment(const LanePattern& pattern) {
+  if (!has_constant_offsets(pattern)) return false;
   const auto below = [&](std::int64_t entry) {
-    return entry >= 0 && static_cast<std::uint64_t>(entry) < shape.base_align;
+    return entry >= 0 && static_cast<std::uint64_t>(entry) < pattern.base_align;
   };
-  return std::all_of(shape.terms[0].pattern.begin(), shape.terms[0].pattern.end(), below);
+  return std::all_of(pattern.terms[0].offsets.begin(), pattern.terms[0].offsets.end(), below);
 }
 
-std::optional<std::array<std::uint64_t, 32>> known_lanes(const Shape& shape, std::uint32_t bits) {
-  if (!is_linear(shape) || !shape.constant) return std::nullopt;
-  if (shape.kind == ShapeKind::affine && !has_constant_pattern(shape)) return std::nullopt;
-  std::array<std::uint64_t, 32> lanes;
-  lanes.fill(*shape.constant);
-  if (shape.kind == ShapeKind::affine)
+std::optional<std::array<std::uint64_t, kWarpSize>> known_lanes(const LanePattern& pattern,
+                                                                std::uint32_t bits) {
+  if (!is_linear(pattern) || !pattern.constant) return std::nullopt;
+  if (pattern.kind == LanePatternKind::affine && !has_constant_offsets(pattern)) return std::nullopt;
+  std::array<std::uint64_t, kWarpSize> lanes;
+  lanes.fill(*pattern.constant);
+  if (pattern.kind == LanePatternKind::affine)
     for (std::size_t lane = 0; lane < lanes.size(); ++lane)
-      lanes[lane] = truncate(lanes[lane] + static_cast<std::uint64_t>(shape.terms[0].pattern[lane]), bits);
+      lanes[lane] = truncate(lanes[lane] + static_cast<std::uint64_t>(pattern.terms[0].offsets[lane]), bits);
   return lanes;
 }
 
-Shape shape_of_lanes(const std::array<std::uint64_t, 32>& lanes, std::uint32_t bits, bool affine) {
-  Shape shape = constant_shape(bits, lanes[0]);
+LanePattern pattern_of_lanes(const std::array<std::uint64_t, kWarpSize>& lanes, std::uint32_t bits,
+                             bool affine) {
+  LanePattern pattern = constant_pattern(bits, lanes[0]);
   const bool same =
       std::all_of(lanes.begin(), lanes.end(), [&](std::uint64_t lane) { return lane == lanes[0]; });
-  if (same) return shape;
-  if (!affine) return varying_shape(bits);
-  shape.kind = ShapeKind::affine;
-  shape.exact = false;
-  Term& term = shape.terms.emplace_back();
+  if (same) return pattern;
+  if (!affine) return varying_pattern(bits);
+  pattern.kind = LanePatternKind::affine;
+  pattern.exact = false;
+  Term& term = pattern.terms.emplace_back();
   for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
     const std::int64_t number = sign_extend(lanes[lane], bits);
-    set_range(shape, hull(range_of(shape), {number, number}));
-    term.pattern[lane] = sign_extend(lanes[lane] - lanes[0], bits);
+    set_range(pattern, hull(range_of(pattern), {number, number}));
+    term.offsets[lane] = sign_extend(lanes[lane] - lanes[0], bits);
   }
   const std::int64_t base = sign_extend(lanes[0], bits);
   const auto holds = [&](std::size_t lane) {
-    return wrapping_sum(base, term.pattern[lane]) == sign_extend(lanes[lane], bits) &&
-           (term.pattern[lane] >= 0) == (sign_extend(lanes[lane], bits) >= base);
+    return wrapping_sum(base, term.offsets[lane]) == sign_extend(lanes[lane], bits) &&
+           (term.offsets[lane] >= 0) == (sign_extend(lanes[lane], bits) >= base);
   };
-  shape.exact = true;
-  for (std::size_t lane = 0; lane < lanes.size(); ++lane) shape.exact &= holds(lane);
-  return shape;
+  pattern.exact = true;
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane) pattern.exact &= holds(lane);
+  return pattern;
 }
 
-bool same_terms(const Shape& a, const Shape& b) { return is_linear(a) && is_linear(b) && a.terms == b.terms; }
+bool same_terms(const LanePattern& a, const LanePattern& b) {
+  return is_linear(a) && is_linear(b) && a.terms == b.terms;
+}
 
-Shape join(const Shape& a, const Shape& b) {
-  if (a.kind == ShapeKind::undefined) return b;
-  if (b.kind == ShapeKind::undefined) return a;
-  Shape result = a;
-  const bool offsets = a.kind == ShapeKind::offset32 && b.kind == ShapeKind::offset32 && same_index(a, b);
+LanePattern join(const LanePattern& a, const LanePattern& b) {
+  if (a.kind == LanePatternKind::undefined) return b;
+  if (b.kind == LanePatternKind::undefined) return a;
+  LanePattern result = a;
+  const bool offsets =
+      a.kind == LanePatternKind::offset32 && b.kind == LanePatternKind::offset32 && same_index(a, b);
   if (!offsets && (!same_terms(a, b) || a.kind != b.kind)) {
-    result = Shape{};
-    result.kind = ShapeKind::varying;
+    result = LanePattern{};
+    result.kind = LanePatternKind::varying;
   }
   if (a.constant != b.constant) result.constant.reset();
   result.base_align = std::min(a.base_align, b.base_align);
@@ -178,109 +184,111 @@ Shape join(const Shape& a, const Shape& b) {
   return result;
 }
 
-Shape sum(std::uint32_t bits, const Shape& a, const Shape& b, bool subtract, bool wraps) {
-  const bool a_offset = a.kind == ShapeKind::offset32;
-  const bool b_offset = b.kind == ShapeKind::offset32;
-  if (a_offset && b_offset) return subtract && same_index(a, b) ? uniform_shape(bits) : varying_shape(bits);
-  if (a_offset) return b.kind == ShapeKind::uniform ? moved(a, bits) : varying_shape(bits);
-  if (b_offset) return a.kind == ShapeKind::uniform && !subtract ? moved(b, bits) : varying_shape(bits);
-  if (!is_linear(a) || !is_linear(b)) return varying_shape(bits);
-  Shape result = uniform_shape(bits);
-  result.kind = ShapeKind::affine;
+LanePattern sum(std::uint32_t bits, const LanePattern& a, const LanePattern& b, bool subtract, bool wraps) {
+  const bool a_offset = a.kind == LanePatternKind::offset32;
+  const bool b_offset = b.kind == LanePatternKind::offset32;
+  if (a_offset && b_offset)
+    return subtract && same_index(a, b) ? uniform_pattern(bits) : varying_pattern(bits);
+  if (a_offset) return b.kind == LanePatternKind::uniform ? moved(a, bits) : varying_pattern(bits);
+  if (b_offset)
+    return a.kind == LanePatternKind::uniform && !subtract ? moved(b, bits) : varying_pattern(bits);
+  if (!is_linear(a) || !is_linear(b)) return varying_pattern(bits);
+  LanePattern result = uniform_pattern(bits);
+  result.kind = LanePatternKind::affine;
   result.exact = a.exact && b.exact && !wraps;
   result.terms = a.terms;
   for (Term term : b.terms) {
     if (subtract)
-      for (std::int64_t& entry : term.pattern) entry = wrapping_product(entry, -1);
+      for (std::int64_t& entry : term.offsets) entry = wrapping_product(entry, -1);
     result.terms.push_back(term);
   }
   return result;
 }
 
-Shape scaled(std::uint32_t bits, const Shape& a, std::int64_t factor, bool wraps) {
-  Shape result = a;
+LanePattern scaled(std::uint32_t bits, const LanePattern& a, std::int64_t factor, bool wraps) {
+  LanePattern result = a;
   result.constant.reset();
   result.base_align = 1;
   set_range(result, full_range(bits));
-  if (a.kind == ShapeKind::offset32) {
-    if (factor < 1 || factor > kMaxScale || a.scale * factor > kMaxScale) return varying_shape(bits);
+  if (a.kind == LanePatternKind::offset32) {
+    if (factor < 1 || factor > kMaxScale || a.scale * factor > kMaxScale) return varying_pattern(bits);
     result.scale = a.scale * factor;
     return result;
   }
   for (Term& term : result.terms)
-    for (std::int64_t& entry : term.pattern) entry = wrapping_product(entry, factor);
+    for (std::int64_t& entry : term.offsets) entry = wrapping_product(entry, factor);
   result.exact = a.exact && !wraps;
   return result;
 }
 
-Shape product(std::uint32_t bits, const Operand& a, const Operand& b, bool wraps) {
-  if (b.shape.kind != ShapeKind::uniform) {
-    if (a.shape.kind != ShapeKind::uniform) return varying_shape(bits);
+LanePattern product(std::uint32_t bits, const Operand& a, const Operand& b, bool wraps) {
+  if (b.pattern.kind != LanePatternKind::uniform) {
+    if (a.pattern.kind != LanePatternKind::uniform) return varying_pattern(bits);
     return product(bits, b, a, wraps);
   }
-  if (b.shape.constant) return scaled(bits, a.shape, sign_extend(*b.shape.constant, bits), wraps);
-  if (!has_constant_pattern(a.shape)) return varying_shape(bits);
-  Shape result = uniform_shape(bits);
-  result.kind = ShapeKind::affine;
-  result.exact = a.shape.exact && !wraps;
-  result.terms = a.shape.terms;
+  if (b.pattern.constant) return scaled(bits, a.pattern, sign_extend(*b.pattern.constant, bits), wraps);
+  if (!has_constant_offsets(a.pattern)) return varying_pattern(bits);
+  LanePattern result = uniform_pattern(bits);
+  result.kind = LanePatternKind::affine;
+  result.exact = a.pattern.exact && !wraps;
+  result.terms = a.pattern.terms;
   result.terms[0].coefficient = b.value;
   return result;
 }
 
-Shape masked(ir::Op op, std::uint32_t bits, const Shape& a, std::uint64_t mask) {
-  if (!is_pattern_below_alignment(a)) return varying_shape(bits);
+LanePattern masked(ir::Op op, std::uint32_t bits, const LanePattern& a, std::uint64_t mask) {
+  if (!are_offsets_below_alignment(a)) return varying_pattern(bits);
   const auto apply = [&](std::uint64_t entry) {
     return op == ir::Op::and_ ? entry & mask : op == ir::Op::or_ ? entry | mask : entry ^ mask;
   };
-  Shape result = a;
+  LanePattern result = a;
   result.constant.reset();
   result.base_align = 1;
   result.exact = false;
-  for (std::int64_t& entry : result.terms[0].pattern)
+  for (std::int64_t& entry : result.terms[0].offsets)
     entry = static_cast<std::int64_t>(apply(static_cast<std::uint64_t>(entry)) - apply(0));
-  // If the mask keeps only the pattern's bits, the remaining base is known to be 0.
+  // If the mask keeps only bits of the offsets, the remaining base is known to be 0.
   if (op == ir::Op::and_ && mask < a.base_align) result.constant = 0;
   return result;
 }
 
-Shape shifted_right(std::uint32_t bits, const Shape& a, std::uint32_t by) {
-  if (!is_pattern_below_alignment(a) || by >= bits) return varying_shape(bits);
-  Shape result = a;
+LanePattern shifted_right(std::uint32_t bits, const LanePattern& a, std::uint32_t by) {
+  if (!are_offsets_below_alignment(a) || by >= bits) return varying_pattern(bits);
+  LanePattern result = a;
   result.constant.reset();
   result.base_align = 1;
   result.exact = false;
-  for (std::int64_t& entry : result.terms[0].pattern) entry >>= by;
+  for (std::int64_t& entry : result.terms[0].offsets) entry >>= by;
   return result;
 }
 
-bool bits_are_disjoint(const Shape& a, const Shape& b) {
-  const auto below = [](const Shape& low, const Shape& high) {
+bool bits_are_disjoint(const LanePattern& a, const LanePattern& b) {
+  const auto below = [](const LanePattern& low, const LanePattern& high) {
     return low.min >= 0 && static_cast<std::uint64_t>(low.max) < lane_alignment(high);
   };
   return is_linear(a) && is_linear(b) && (below(a, b) || below(b, a));
 }
 
-void normalise(Shape& shape, std::uint32_t bits) {
-  if (shape.kind != ShapeKind::affine) {
-    if (shape.kind != ShapeKind::uniform) shape.exact = false;
+void normalise(LanePattern& pattern, std::uint32_t bits) {
+  if (pattern.kind != LanePatternKind::affine) {
+    if (pattern.kind != LanePatternKind::uniform) pattern.exact = false;
     return;
   }
-  merge_terms(shape.terms);
-  shape.exact &= wrap_patterns(shape.terms, bits);
-  std::erase_if(shape.terms, [](const Term& term) { return term.pattern == LanePattern{}; });
+  merge_terms(pattern.terms);
+  pattern.exact &= wrap_offsets(pattern.terms, bits);
+  std::erase_if(pattern.terms, [](const Term& term) { return term.offsets == LaneOffsets{}; });
   const auto order = [](const Term& term) { return term.coefficient + 1; };  // kNone + 1 is 0: first
-  std::sort(shape.terms.begin(), shape.terms.end(),
+  std::sort(pattern.terms.begin(), pattern.terms.end(),
             [&](const Term& a, const Term& b) { return order(a) < order(b); });
-  if (shape.terms.empty()) {
-    shape.kind = ShapeKind::uniform;
-    shape.exact = true;
-  } else if (shape.terms.size() > kMaxTerms) {
-    const Range range = range_of(shape);
-    shape = varying_shape(bits);
-    set_range(shape, range);
+  if (pattern.terms.empty()) {
+    pattern.kind = LanePatternKind::uniform;
+    pattern.exact = true;
+  } else if (pattern.terms.size() > kMaxTerms) {
+    const Range range = range_of(pattern);
+    pattern = varying_pattern(bits);
+    set_range(pattern, range);
   } else {
-    shape.exact = is_exact(shape, bits);
+    pattern.exact = is_exact(pattern, bits);
   }
 }
 

@@ -19,19 +19,19 @@
 namespace quern::cpu::analysis {
 namespace {
 
-/// Evaluations of one value after which its bounds are given up, and after which everything is.
+/// Evaluations of one value after which its bounds are dropped, and after which it becomes varying.
 constexpr std::uint32_t kWidenAfter = 3;
 constexpr std::uint32_t kGiveUpAfter = 100;
-/// Operations looked through to see that a value is the same in every iteration.
+/// Depth of the search for operands that are the same in every iteration.
 constexpr unsigned kInvarianceDepth = 6;
 
-bool same(const Shape& a, const Shape& b) {
+bool same(const LanePattern& a, const LanePattern& b) {
   return a.kind == b.kind && a.constant == b.constant && a.base_align == b.base_align && a.terms == b.terms &&
          a.exact == b.exact && a.index == b.index && a.index_signed == b.index_signed && a.scale == b.scale &&
          a.min == b.min && a.max == b.max;
 }
 
-/// Shapes and divergence together, optimistically: every value starts undefined and only becomes less well
+/// Patterns and divergence together, optimistically: every value starts undefined and only becomes less well
 /// known.
 class Solver {
  public:
@@ -41,13 +41,13 @@ class Solver {
         structure_(structure),
         analysis_(analysis),
         apart_(assumption == Assumption::apart),
-        rules_(module, function, specialisation, assumption, analysis.shapes),
+        rules_(module, function, specialisation, assumption, analysis.patterns),
         divergence_(structure, analysis),
         number_(function.insts.size(), ir::kNone),
         users_(function.insts.size()),
         counters_(function.insts.size()),
         evaluations_(function.insts.size()) {
-    analysis_.shapes.assign(function.insts.size(), Shape{});
+    analysis_.patterns.assign(function.insts.size(), LanePattern{});
     analysis_.assumed.assign(function.insts.size(), false);
     analysis_.divergent_branch.assign(function.blocks.size(), false);
   }
@@ -94,11 +94,11 @@ class Solver {
     const ir::Inst& inst = function_[terminator];
     const ir::BlockId block = inst.block;
     if (inst.args.empty() || analysis_.divergent_branch[block] || apart_) return;
-    const ShapeKind kind = analysis_.shapes[inst.args[0]].kind;
+    const LanePatternKind kind = analysis_.patterns[inst.args[0]].kind;
     const std::vector<ir::BlockId>& succs = structure_.graph.succs[block];
     const bool one_way =
         std::all_of(succs.begin(), succs.end(), [&](ir::BlockId to) { return to == succs[0]; });
-    if (kind == ShapeKind::undefined || kind == ShapeKind::uniform || one_way) return;
+    if (kind == LanePatternKind::undefined || kind == LanePatternKind::uniform || one_way) return;
     analysis_.divergent_branch[block] = true;
     std::vector<ir::BlockId> changed;
     divergence_.split(block, changed);
@@ -108,69 +108,69 @@ class Solver {
   }
 
   void update(ir::Value value) {
-    Shape& old = analysis_.shapes[value];
+    LanePattern& old = analysis_.patterns[value];
     const bool is_phi = function_[value].op == ir::Op::phi;
     Rules::Result result = is_phi ? Rules::Result{phi(value)} : rules_.evaluate(value);
-    Shape& shape = result.shape;
+    LanePattern& pattern = result.pattern;
     const std::uint32_t bits = ir::bit_size(function_[value].type);
-    if (apart_ && !is_phi && bits != 0 && shape.kind != ShapeKind::undefined &&
+    if (apart_ && !is_phi && bits != 0 && pattern.kind != LanePatternKind::undefined &&
         !is_timeless(function_[value]))
-      make_varying(shape, bits);
-    if (old.kind != ShapeKind::undefined) {
-      const bool regained = shape.kind < old.kind;
-      const bool other_terms =
-          shape.kind == old.kind && (shape.terms != old.terms || shape.index != old.index ||
-                                     shape.index_signed != old.index_signed || shape.scale != old.scale);
-      if (regained || other_terms || ++evaluations_[value] >= kGiveUpAfter) shape = varying_shape(bits);
+      make_varying(pattern, bits);
+    if (old.kind != LanePatternKind::undefined) {
+      const bool regained = pattern.kind < old.kind;
+      const bool other_terms = pattern.kind == old.kind &&
+                               (pattern.terms != old.terms || pattern.index != old.index ||
+                                pattern.index_signed != old.index_signed || pattern.scale != old.scale);
+      if (regained || other_terms || ++evaluations_[value] >= kGiveUpAfter) pattern = varying_pattern(bits);
     }
-    analysis_.assumed[value] = result.assumed && shape.kind == ShapeKind::affine;
-    if (same(shape, old)) return;
-    old = std::move(shape);
+    analysis_.assumed[value] = result.assumed && pattern.kind == LanePatternKind::affine;
+    if (same(pattern, old)) return;
+    old = std::move(pattern);
     for (const ir::Value user : users_[value]) enqueue(user);
   }
 
-  static void make_varying(Shape& shape, std::uint32_t bits) {
-    const Range range = range_of(shape);
-    shape = varying_shape(bits);
-    set_range(shape, range);
+  static void make_varying(LanePattern& pattern, std::uint32_t bits) {
+    const Range range = range_of(pattern);
+    pattern = varying_pattern(bits);
+    set_range(pattern, range);
   }
   static bool is_clock(const ir::Inst& inst) {
     const auto which = static_cast<ir::Special>(inst.imm);
     return inst.op == ir::Op::special && which >= ir::Special::clock && which <= ir::Special::globaltimer_hi;
   }
-  /// From the same operands the same result, whenever and by whichever lanes it is computed.
+  /// True if equal operands give equal results, at any time and in any lanes.
   static bool is_timeless(const ir::Inst& inst) {
     if (inst.op == ir::Op::load) return inst.attr.invariant;
     return ir::has_trait(inst.op, 'p') && !is_clock(inst);
   }
 
   // --- phis
-  Shape phi(ir::Value value) {
+  LanePattern phi(ir::Value value) {
     const ir::Inst& inst = function_[value];
     const std::uint32_t bits = ir::bit_size(inst.type);
-    Shape shape;
-    for (const ir::Value arg : inst.args) shape = join(shape, analysis_.shapes[arg]);
-    if (shape.kind == ShapeKind::undefined) return shape;
+    LanePattern pattern;
+    for (const ir::Value arg : inst.args) pattern = join(pattern, analysis_.patterns[arg]);
+    if (pattern.kind == LanePatternKind::undefined) return pattern;
     const bool joins = apart_ || divergence_.is_join(inst.block);
-    if ((joins && !one_value(inst)) || differs_in_time(inst) || loses_operands(inst, shape))
-      make_varying(shape, bits);
-    const Range stable = stable_range(value, shape, bits);
-    set_range(shape, stable);
-    return shape;
+    if ((joins && !one_value(inst)) || differs_in_time(inst) || loses_operands(inst, pattern))
+      make_varying(pattern, bits);
+    const Range stable = stable_range(value, pattern, bits);
+    set_range(pattern, stable);
+    return pattern;
   }
-  /// The same value over every edge, whichever lanes come over it.
+  /// True if the phi has the same value over every edge, independent of the lanes that take it.
   bool one_value(const ir::Inst& inst) const {
     const auto is_first = [&](ir::Value arg) { return arg == inst.args[0]; };
     if (std::all_of(inst.args.begin(), inst.args.end(), is_first)) return true;
-    const Shape& first = analysis_.shapes[inst.args[0]];
+    const LanePattern& first = analysis_.patterns[inst.args[0]];
     const std::uint32_t bits = ir::bit_size(inst.type);
     const auto lanes = known_lanes(first, bits);
     return lanes && std::all_of(inst.args.begin(), inst.args.end(), [&](ir::Value arg) {
-             const Shape& shape = analysis_.shapes[arg];
-             return shape.kind == ShapeKind::undefined || known_lanes(shape, bits) == lanes;
+             const LanePattern& pattern = analysis_.patterns[arg];
+             return pattern.kind == LanePatternKind::undefined || known_lanes(pattern, bits) == lanes;
            });
   }
-  /// A value that leaves a divergent loop with some lanes in one iteration and with others in another.
+  /// True for a value that some lanes carry out of a divergent loop in an earlier iteration than others.
   bool differs_in_time(const ir::Inst& inst) const {
     const std::vector<ir::BlockId>& preds = function_.blocks[inst.block].preds;
     for (std::size_t i = 0; i < preds.size(); ++i) {
@@ -182,10 +182,11 @@ class Solver {
     }
     return false;
   }
-  /// The one fact that may change during the iteration over shapes and depends only on the value's own
-  /// shape: its users are visited again when that changes.
+  /// The one fact that may change during the iteration over patterns and depends only on the value's own
+  /// pattern: its users are visited again when that changes.
   bool is_invariant(ir::Value value, std::uint32_t loop) const {
-    const bool known = known_lanes(analysis_.shapes[value], ir::bit_size(function_[value].type)).has_value();
+    const bool known =
+        known_lanes(analysis_.patterns[value], ir::bit_size(function_[value].type)).has_value();
     return known || computes_the_same(value, loop, kInvarianceDepth);
   }
   bool computes_the_same(ir::Value value, std::uint32_t loop, unsigned depth) const {
@@ -196,23 +197,23 @@ class Solver {
     const auto same = [&](ir::Value arg) { return computes_the_same(arg, loop, depth - 1); };
     return steady && depth > 0 && std::all_of(inst.args.begin(), inst.args.end(), same);
   }
-  /// Terms and an index from within a loop are not carried out of it.
-  bool loses_operands(const ir::Inst& inst, const Shape& shape) const {
+  /// Terms and an index computed in a loop are not used outside of it.
+  bool loses_operands(const ir::Inst& inst, const LanePattern& pattern) const {
     const auto inside = [&](ir::Value operand) {
       return operand == ir::kNone ||
              loop_contains(analysis_, analysis_.loop_of[function_[operand].block], inst.block);
     };
-    if (shape.kind == ShapeKind::offset32) return !inside(shape.index);
-    return !std::all_of(shape.terms.begin(), shape.terms.end(),
+    if (pattern.kind == LanePatternKind::offset32) return !inside(pattern.index);
+    return !std::all_of(pattern.terms.begin(), pattern.terms.end(),
                         [&](const Term& term) { return inside(term.coefficient); });
   }
-  Range stable_range(ir::Value value, const Shape& shape, std::uint32_t bits) const {
-    const Range range = range_of(shape);
-    const Shape& old = analysis_.shapes[value];
-    if (counters_[value] && shape.kind == ShapeKind::uniform && !shape.constant)
-      if (const std::optional<Range> counted = counter_range(*counters_[value], bits, analysis_.shapes))
+  Range stable_range(ir::Value value, const LanePattern& pattern, std::uint32_t bits) const {
+    const Range range = range_of(pattern);
+    const LanePattern& old = analysis_.patterns[value];
+    if (counters_[value] && pattern.kind == LanePatternKind::uniform && !pattern.constant)
+      if (const std::optional<Range> counted = counter_range(*counters_[value], bits, analysis_.patterns))
         return *counted;
-    if (old.kind == ShapeKind::undefined || evaluations_[value] < kWidenAfter) return range;
+    if (old.kind == LanePatternKind::undefined || evaluations_[value] < kWidenAfter) return range;
     const Range full = full_range(ir::is_float(function_[value].type) ? 0 : bits);
     return {range.min < old.min ? full.min : std::min(range.min, old.min),
             range.max > old.max ? full.max : std::max(range.max, old.max)};
@@ -233,7 +234,7 @@ class Solver {
   std::vector<bool> queued_;
 };
 
-/// Shapes of values that leave a divergent loop are right only if they leave through phis.
+/// Patterns of values that leave a divergent loop are right only if they leave through phis.
 Expected<void> check_loop_exits(const ir::Function& function, const Analysis& analysis) {
   for (const ir::BlockId block : analysis.order)
     for (const ir::Value user : function.blocks[block].insts) {

@@ -9,26 +9,27 @@
 #include <vector>
 
 #include "cpu/abi/specialisation.hpp"
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/ir/ir.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::cpu::analysis {
 
-using LanePattern = std::array<std::int64_t, 32>;
+using LaneOffsets = std::array<std::int64_t, kWarpSize>;
 
-/// coefficient * pattern[lane]; pattern[0] is 0, so that an affine value's base is lane 0's value.
-/// `coefficient` is a uniform IR value, ir::kNone for 1. If the shaped value is wider than the coefficient,
+/// coefficient * offsets[lane]; offsets[0] is 0, so that an affine value's base is lane 0's value.
+/// `coefficient` is a uniform IR value, ir::kNone for 1. If the value is wider than the coefficient,
 /// the coefficient is extended first (`sign_extend` says how); if it is narrower, the coefficient is
-/// truncated. Arithmetic wraps at the width of the shaped value; pattern entries are signed numbers of that
+/// truncated. Arithmetic wraps at the width of the value; offsets are signed numbers of that
 /// width.
 struct Term {
   ir::Value coefficient = ir::kNone;
   bool sign_extend = true;
-  LanePattern pattern{};
+  LaneOffsets offsets{};
   friend bool operator==(const Term&, const Term&) = default;
 };
 
-enum class ShapeKind : std::uint8_t {
+enum class LanePatternKind : std::uint8_t {
   undefined,  ///< lattice bottom: not reached yet
   uniform,    ///< the same in every active lane
   affine,     ///< base + sum of terms: base uniform (a scalar the emitter computes), terms as above; integers
@@ -39,11 +40,11 @@ enum class ShapeKind : std::uint8_t {
 };
 
 /// Lanes that do not exist (a partial last warp) are outside every claim. `constant`, `base_align`, `min` and
-/// `max` also hold for the scalar the emitter computes from the operands' scalars, whichever lanes run (not
-/// `min`, `max` for offset32). A scalar() integer result of a pure operation has only scalar() operands,
-/// except for sext and zext that make an offset32.
-struct Shape {
-  ShapeKind kind = ShapeKind::undefined;
+/// `max` also hold for the scalar the emitter computes from the operands' scalars, for any set of running
+/// lanes (not `min`, `max` for offset32). A scalar() integer result of a pure operation has only scalar()
+/// operands, except for sext and zext that make an offset32.
+struct LanePattern {
+  LanePatternKind kind = LanePatternKind::undefined;
   std::optional<std::uint64_t>
       constant;  ///< uniform (or the base of affine) known at compile time, masked to the width
   std::uint64_t base_align = 1;  ///< largest known power of two dividing the base (or uniform value)
@@ -58,7 +59,8 @@ struct Shape {
 
   /// The emitter keeps a scalar for it (uniform: the value; affine and offset32: the base).
   bool scalar() const noexcept {
-    return kind == ShapeKind::uniform || kind == ShapeKind::affine || kind == ShapeKind::offset32;
+    return kind == LanePatternKind::uniform || kind == LanePatternKind::affine ||
+           kind == LanePatternKind::offset32;
   }
 };
 
@@ -93,7 +95,7 @@ enum class Assumption : std::uint8_t {
 };
 
 struct Analysis {
-  std::vector<Shape> shapes;  ///< by ir::Value
+  std::vector<LanePattern> patterns;  ///< by ir::Value
   std::vector<ir::BlockId>
       order;  ///< every reachable block once: topological without back edges, loops contiguous
   std::vector<std::uint32_t> position;  ///< by BlockId: index in `order`; ir::kNone if unreachable
@@ -101,7 +103,7 @@ struct Analysis {
   std::vector<ir::BlockId> ipostdom;    ///< by BlockId; ir::kNone: the end of the function
   std::vector<Loop> loops;              ///< outer before inner
   std::vector<std::uint32_t> loop_of;   ///< by BlockId: innermost loop or ir::kNone
-  std::vector<bool> assumed;  ///< by ir::Value: a widening whose shape rests on Assumption::optimistic
+  std::vector<bool> assumed;  ///< by ir::Value: a widening whose pattern rests on Assumption::optimistic
   std::vector<bool> divergent_branch;  ///< by BlockId: lanes may leave it towards different successors
   /// By BlockId: may run with fewer than all live lanes of the warp. Lanes on their way to the end that do
   /// nothing observable count as ended: no lane must wait for them, and the blocks on that way are always

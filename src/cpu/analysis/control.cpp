@@ -9,7 +9,7 @@ namespace quern::cpu::analysis {
 namespace {
 
 /// Control dependence within one iteration of each loop (an inner loop is one step), and on leaving a loop
-/// before others do. Sides that only end do not count: those lanes are not live when the others go on.
+/// before others do. Sides that only end do not count: their lanes are not live when the others continue.
 class ControlDependence {
  public:
   ControlDependence(const Structure& structure, Analysis& analysis)
@@ -89,7 +89,7 @@ class ControlDependence {
 
   const Structure& structure_;
   Analysis& analysis_;
-  std::vector<std::vector<ir::BlockId>> ending_;  ///< by block: successors that end while others go on
+  std::vector<std::vector<ir::BlockId>> ending_;  ///< by block: successors that end while others continue
   Regions regions_;
   std::vector<std::vector<Node>> children_;  ///< in the dominator tree
   std::vector<Node> ipostdom_;               ///< by node of regions_
@@ -99,7 +99,7 @@ class ControlDependence {
 }  // namespace
 
 void find_divergent_control(const ir::Function& function, const Structure& structure, Analysis& analysis) {
-  // A function that is called: by some lanes only, for all we know.
+  // Some lanes only may call a function.
   analysis.divergent_control.assign(structure.graph.size(), !function.kernel);
   if (function.kernel) ControlDependence(structure, analysis).run();
 }

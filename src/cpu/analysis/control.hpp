@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks that not all live lanes of a warp may reach together.
+// Finds blocks that not all live lanes of a warp may reach together.
 #pragma once
 
 #include "cpu/analysis/structure.hpp"

@@ -130,11 +130,11 @@ std::optional<Counter> find_counter(const ir::Function& function, const Analysis
 }
 
 std::optional<Range> counter_range(const Counter& counter, std::uint32_t bits,
-                                   const std::vector<Shape>& shapes) {
+                                   const std::vector<LanePattern>& patterns) {
   const bool down = counter.step < 0;
   const auto span_of = [&](ir::Value value) {
-    const Shape& shape = shapes[value];
-    return down ? Span{-Wide{shape.max}, -Wide{shape.min}} : Span{shape.min, shape.max};
+    const LanePattern& pattern = patterns[value];
+    return down ? Span{-Wide{pattern.max}, -Wide{pattern.min}} : Span{pattern.min, pattern.max};
   };
   const Range full = full_range(bits);
   const Wide highest = down ? -Wide{full.min} : Wide{full.max};
@@ -142,7 +142,7 @@ std::optional<Range> counter_range(const Counter& counter, std::uint32_t bits,
   const Span start = span_of(counter.start);
   std::optional<Wide> most;
   for (const Counter::Test& test : counter.tests) {
-    if (shapes[test.limit].kind == ShapeKind::undefined) continue;
+    if (patterns[test.limit].kind == LanePatternKind::undefined) continue;
     const std::optional<Wide> last = last_tested(test.stay, start, span_of(test.limit), step, down);
     if (!last) continue;
     // The step before the test must not wrap either.

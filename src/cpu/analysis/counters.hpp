@@ -23,12 +23,12 @@ struct Counter {
   std::vector<Test> tests;
 };
 
-/// The counter for `phi`; nothing if it is none, or no test bounds it.
+/// The counter for `phi`; nullopt if it is not a counter, or no test bounds it.
 std::optional<Counter> find_counter(const ir::Function& function, const Analysis& analysis, ir::Value phi);
 
-/// Bounds of the counter while the loop runs, from those of its start and limits; nothing if it may wrap.
+/// Bounds of the counter while the loop runs, from those of its start and limits; nullopt if it may wrap.
 /// Holds for the lanes that run.
 std::optional<Range> counter_range(const Counter& counter, std::uint32_t bits,
-                                   const std::vector<Shape>& shapes);
+                                   const std::vector<LanePattern>& patterns);
 
 }  // namespace quern::cpu::analysis

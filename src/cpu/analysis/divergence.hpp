@@ -20,7 +20,7 @@ class DivergencePropagation {
   /// phis may have changed to `changed`.
   void split(ir::BlockId block, std::vector<ir::BlockId>& changed);
 
-  /// Lanes may come together to `block` over different edges.
+  /// Lanes may reach `block` together over different edges.
   bool is_join(ir::BlockId block) const { return join_[block]; }
 
  private:

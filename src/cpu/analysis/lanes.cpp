@@ -3,12 +3,11 @@
 
 #include <algorithm>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/analysis/range.hpp"
 
 namespace quern::cpu::analysis {
 namespace {
-
-constexpr std::uint32_t kLanes = 32;
 
 /// tid in one dimension by linear thread index.
 std::vector<std::int64_t> thread_indices(const Specialisation& specialisation, unsigned dimension) {
@@ -22,60 +21,61 @@ std::vector<std::int64_t> thread_indices(const Specialisation& specialisation, u
 }
 
 /// Differences to lane 0, if they are the same in every warp; lanes that no warp has are extrapolated.
-std::optional<LanePattern> common_pattern(const std::vector<std::int64_t>& index) {
-  LanePattern pattern{};
-  std::uint32_t known = static_cast<std::uint32_t>(std::min<std::size_t>(kLanes, index.size()));
-  for (std::uint32_t lane = 0; lane < known; ++lane) pattern[lane] = index[lane] - index[0];
+std::optional<LaneOffsets> common_offsets(const std::vector<std::int64_t>& index) {
+  LaneOffsets offsets{};
+  std::uint32_t known = static_cast<std::uint32_t>(std::min<std::size_t>(kWarpSize, index.size()));
+  for (std::uint32_t lane = 0; lane < known; ++lane) offsets[lane] = index[lane] - index[0];
   for (std::uint32_t thread = 0; thread < index.size(); ++thread) {
-    const std::uint32_t lane = thread % kLanes;
-    if (index[thread] - index[thread - lane] != pattern[lane]) return std::nullopt;
+    const std::uint32_t lane = thread % kWarpSize;
+    if (index[thread] - index[thread - lane] != offsets[lane]) return std::nullopt;
   }
-  const std::int64_t step = known > 1 ? pattern[1] : 0;
-  for (std::uint32_t lane = known; lane < kLanes; ++lane) pattern[lane] = pattern[lane - 1] + step;
-  return pattern;
+  const std::int64_t step = known > 1 ? offsets[1] : 0;
+  for (std::uint32_t lane = known; lane < kWarpSize; ++lane) offsets[lane] = offsets[lane - 1] + step;
+  return offsets;
 }
 
 }  // namespace
 
-LanePattern linear_pattern(std::int64_t step) {
-  LanePattern pattern{};
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane) pattern[lane] = step * lane;
+LaneOffsets linear_offsets(std::int64_t step) {
+  LaneOffsets offsets{};
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) offsets[lane] = step * lane;
+  return offsets;
+}
+
+LanePattern thread_index_pattern(const Specialisation& specialisation, unsigned dimension) {
+  const std::vector<std::int64_t> index = thread_indices(specialisation, dimension);
+  LanePattern pattern;
+  pattern.kind = LanePatternKind::varying;
+  pattern.min = 0;
+  pattern.max = static_cast<std::int64_t>(specialisation.block[dimension]) - 1;
+  const std::optional<LaneOffsets> offsets = common_offsets(index);
+  if (!offsets) return pattern;
+  const bool same =
+      std::all_of(offsets->begin(), offsets->end(), [](std::int64_t entry) { return entry == 0; });
+  pattern.kind = same ? LanePatternKind::uniform : LanePatternKind::affine;
+  pattern.exact = true;
+  if (!same) pattern.terms.push_back({ir::kNone, true, *offsets});
+  pattern.base_align = kMostAligned;
+  bool constant = true;
+  for (std::size_t thread = 0; thread < index.size(); thread += kWarpSize) {
+    pattern.base_align =
+        std::min(pattern.base_align, alignment_of(static_cast<std::uint64_t>(index[thread])));
+    constant &= index[thread] == index[0];
+  }
+  if (constant) pattern.constant = static_cast<std::uint64_t>(index[0]);
   return pattern;
 }
 
-Shape thread_index_shape(const Specialisation& specialisation, unsigned dimension) {
-  const std::vector<std::int64_t> index = thread_indices(specialisation, dimension);
-  Shape shape;
-  shape.kind = ShapeKind::varying;
-  shape.min = 0;
-  shape.max = static_cast<std::int64_t>(specialisation.block[dimension]) - 1;
-  const std::optional<LanePattern> pattern = common_pattern(index);
-  if (!pattern) return shape;
-  const bool same =
-      std::all_of(pattern->begin(), pattern->end(), [](std::int64_t entry) { return entry == 0; });
-  shape.kind = same ? ShapeKind::uniform : ShapeKind::affine;
-  shape.exact = true;
-  if (!same) shape.terms.push_back({ir::kNone, true, *pattern});
-  shape.base_align = kMostAligned;
-  bool constant = true;
-  for (std::size_t thread = 0; thread < index.size(); thread += kLanes) {
-    shape.base_align = std::min(shape.base_align, alignment_of(static_cast<std::uint64_t>(index[thread])));
-    constant &= index[thread] == index[0];
-  }
-  if (constant) shape.constant = static_cast<std::uint64_t>(index[0]);
-  return shape;
-}
-
-Shape lane_index_shape() {
-  Shape shape;
-  shape.kind = ShapeKind::affine;
-  shape.constant = 0;
-  shape.base_align = kMostAligned;
-  shape.terms.push_back({ir::kNone, true, linear_pattern(1)});
-  shape.exact = true;
-  shape.min = 0;
-  shape.max = kLanes - 1;
-  return shape;
+LanePattern lane_index_pattern() {
+  LanePattern pattern;
+  pattern.kind = LanePatternKind::affine;
+  pattern.constant = 0;
+  pattern.base_align = kMostAligned;
+  pattern.terms.push_back({ir::kNone, true, linear_offsets(1)});
+  pattern.exact = true;
+  pattern.min = 0;
+  pattern.max = kWarpSize - 1;
+  return pattern;
 }
 
 }  // namespace quern::cpu::analysis

@@ -7,13 +7,14 @@
 
 namespace quern::cpu::analysis {
 
-/// Shape of an i32 tid.x, .y or .z (dimension 0, 1, 2): uniform, affine with a constant pattern, or varying.
-Shape thread_index_shape(const Specialisation& specialisation, unsigned dimension);
+/// The pattern of an i32 tid.x, .y or .z (dimension 0, 1, 2): uniform, affine with constant offsets, or
+/// varying.
+LanePattern thread_index_pattern(const Specialisation& specialisation, unsigned dimension);
 
-/// Shape of laneid: 0 plus the lane.
-Shape lane_index_shape();
+/// The pattern of laneid: 0 plus the lane.
+LanePattern lane_index_pattern();
 
 /// The same without a coefficient, as the result's only term.
-LanePattern linear_pattern(std::int64_t step);
+LaneOffsets linear_offsets(std::int64_t step);
 
 }  // namespace quern::cpu::analysis

@@ -8,7 +8,7 @@
 namespace quern::cpu::analysis {
 namespace {
 
-/// Nothing: not reached yet, and above all residues.
+/// nullopt: not reached yet; the top of the lattice.
 using Known = std::optional<Residue>;
 
 Residue residue(std::uint64_t value, std::uint32_t modulus, std::uint32_t param = ir::kNone) {
@@ -96,9 +96,9 @@ class Finder {
 
   Known evaluate(ir::Value value) const {
     const ir::Inst& inst = function_[value];
-    const Shape& shape = analysis_.shapes[value];
+    const LanePattern& pattern = analysis_.patterns[value];
     if (inst.type == ir::Type::none || inst.type == ir::Type::i1 || ir::is_float(inst.type)) return Residue{};
-    if (shape.kind == ShapeKind::uniform && shape.constant) return number(*shape.constant);
+    if (pattern.kind == LanePatternKind::uniform && pattern.constant) return number(*pattern.constant);
     switch (inst.op) {
       case ir::Op::constant:
       case ir::Op::local_address:
@@ -118,7 +118,7 @@ class Finder {
     return symbol.space == ir::Space::shared ? number(symbol.shared_offset) : residue(0, symbol.align);
   }
 
-  /// Nothing while an operand that counts is not reached.
+  /// nullopt while an operand that determines it is not reached.
   Known combine(const ir::Inst& inst) const {
     const auto arg = [&](std::size_t which) { return known_[inst.args[which]]; };
     const auto both = [&](auto&& function, std::size_t first = 0) -> Known {
@@ -170,9 +170,9 @@ class Finder {
 
   Known shifted(const ir::Inst& inst) const {
     const Known& what = known_[inst.args[0]];
-    const Shape& by = analysis_.shapes[inst.args[1]];
+    const LanePattern& by = analysis_.patterns[inst.args[1]];
     if (!what) return std::nullopt;
-    if (by.kind != ShapeKind::uniform || !by.constant) return Residue{};
+    if (by.kind != LanePatternKind::uniform || !by.constant) return Residue{};
     if (*by.constant >= kMaxModulus) return number(0);
     return product(*what, number(std::uint64_t{1} << *by.constant));
   }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/analysis/lanes.hpp"
 #include "cpu/ir/fold.hpp"
 
@@ -20,21 +21,21 @@ constexpr std::int64_t kSharedLimit = std::int64_t{1} << 24;  // well above any 
 
 bool is_integer(ir::Type type) { return !ir::is_float(type) && type != ir::Type::none; }
 
-Shape with_range(Shape shape, std::int64_t min, std::int64_t max) {
-  set_range(shape, {min, max});
-  return shape;
+LanePattern with_range(LanePattern pattern, std::int64_t min, std::int64_t max) {
+  set_range(pattern, {min, max});
+  return pattern;
 }
 
 bool is_ordinary(const ir::Attributes& attributes) {
   return !attributes.is_volatile && attributes.semantics == ir::Semantics::weak;
 }
 
-/// Products of coefficients of 32 bits and patterns like these, and their sum, fit 64 bits.
-bool is_testable(const Shape& shape) {
+/// Products of coefficients of 32 bits and offsets like these, and their sum, fit 64 bits.
+bool is_testable(const LanePattern& pattern) {
   constexpr std::int64_t kMost = std::int64_t{1} << 28;
-  return std::all_of(shape.terms.begin(), shape.terms.end(), [](const Term& term) {
+  return std::all_of(pattern.terms.begin(), pattern.terms.end(), [](const Term& term) {
     const auto fits = [](std::int64_t entry) { return entry >= -kMost && entry <= kMost; };
-    return term.coefficient == ir::kNone || std::all_of(term.pattern.begin(), term.pattern.end(), fits);
+    return term.coefficient == ir::kNone || std::all_of(term.offsets.begin(), term.offsets.end(), fits);
   });
 }
 
@@ -44,52 +45,54 @@ bool is_equality(ir::Icmp how) { return how == ir::Icmp::eq || how == ir::Icmp::
 }  // namespace
 
 Rules::Rules(const ir::Module& module, const ir::Function& function, const Specialisation& specialisation,
-             Assumption assumption, const std::vector<Shape>& shapes)
+             Assumption assumption, const std::vector<LanePattern>& patterns)
     : module_(module),
       function_(function),
       specialisation_(specialisation),
       assumption_(assumption),
-      shapes_(shapes) {
-  for (unsigned d = 0; d < 3; ++d) thread_index_[d] = thread_index_shape(specialisation, d);
+      patterns_(patterns) {
+  for (unsigned d = 0; d < 3; ++d) thread_index_[d] = thread_index_pattern(specialisation, d);
 }
 
 std::uint32_t Rules::bits_of(ir::Value value) const { return ir::bit_size(function_[value].type); }
 
-Operand Rules::operand(ir::Value value) const { return {shapes_[value], value, bits_of(value)}; }
+Operand Rules::operand(ir::Value value) const { return {patterns_[value], value, bits_of(value)}; }
 
 std::uint32_t Rules::operand_bits(const ir::Inst& inst) const {
   if (inst.args.empty()) return ir::bit_size(inst.type);
   return bits_of(inst.op == ir::Op::select ? inst.args[1] : inst.args[0]);
 }
 
-bool Rules::all_operands(const ir::Inst& inst, bool (*is)(const Shape&)) const {
-  return std::all_of(inst.args.begin(), inst.args.end(), [&](ir::Value arg) { return is(shapes_[arg]); });
+bool Rules::all_operands(const ir::Inst& inst, bool (*is)(const LanePattern&)) const {
+  return std::all_of(inst.args.begin(), inst.args.end(), [&](ir::Value arg) { return is(patterns_[arg]); });
 }
 
 Rules::Result Rules::evaluate(ir::Value value) const {
   const ir::Inst& inst = function_[value];
   const std::uint32_t bits = ir::bit_size(inst.type);
-  const auto is_undefined = [](const Shape& shape) { return shape.kind == ShapeKind::undefined; };
+  const auto is_undefined = [](const LanePattern& pattern) {
+    return pattern.kind == LanePatternKind::undefined;
+  };
   for (const ir::Value arg : inst.args)
-    if (is_undefined(shapes_[arg])) return {};
+    if (is_undefined(patterns_[arg])) return {};
   const auto uniform_if = [&](bool condition) {
-    return Result{condition ? uniform_shape(bits) : varying_shape(bits)};
+    return Result{condition ? uniform_pattern(bits) : varying_pattern(bits)};
   };
-  const auto scalar_operand = [&](std::size_t which) { return shapes_[inst.args[which]].scalar(); };
+  const auto scalar_operand = [&](std::size_t which) { return patterns_[inst.args[which]].scalar(); };
   const auto uniform_operand = [&](std::size_t which) {
-    return shapes_[inst.args[which]].kind == ShapeKind::uniform;
+    return patterns_[inst.args[which]].kind == LanePatternKind::uniform;
   };
-  if (inst.type == ir::Type::none && inst.op != ir::Op::call) return {uniform_shape(0)};
-  if (ir::has_trait(inst.op, 'v')) return {varying_shape(bits)};
+  if (inst.type == ir::Type::none && inst.op != ir::Op::call) return {uniform_pattern(0)};
+  if (ir::has_trait(inst.op, 'v')) return {varying_pattern(bits)};
   switch (inst.op) {
     case ir::Op::constant:
-      return {constant_shape(bits, inst.imm)};
+      return {constant_pattern(bits, inst.imm)};
     case ir::Op::undef:
-      return {constant_shape(bits, 0)};
+      return {constant_pattern(bits, 0)};
     case ir::Op::local_address:  // a callee's part begins where the caller's ends
-      return {function_.kernel ? constant_shape(bits, inst.imm) : uniform_shape(bits)};
+      return {function_.kernel ? constant_pattern(bits, inst.imm) : uniform_pattern(bits)};
     case ir::Op::param:
-      return {uniform_shape(bits)};
+      return {uniform_pattern(bits)};
     case ir::Op::special:
       return {special(inst)};
     case ir::Op::symbol:
@@ -117,7 +120,7 @@ Rules::Result Rules::evaluate(ir::Value value) const {
   }
 }
 
-Shape Rules::special(const ir::Inst& inst) const {
+LanePattern Rules::special(const ir::Inst& inst) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
   const auto which = static_cast<ir::Special>(inst.imm);
   const auto dimension = [&](ir::Special first) {
@@ -134,59 +137,60 @@ Shape Rules::special(const ir::Inst& inst) const {
     case ir::Special::ntid_x:
     case ir::Special::ntid_y:
     case ir::Special::ntid_z:
-      return constant_shape(bits, specialisation_.block[dimension(ir::Special::ntid_x)]);
+      return constant_pattern(bits, specialisation_.block[dimension(ir::Special::ntid_x)]);
     case ir::Special::ctaid_x:
     case ir::Special::ctaid_y:
     case ir::Special::ctaid_z:
-      return with_range(uniform_shape(bits), 0, blocks_below(dimension(ir::Special::ctaid_x)) - 1);
+      return with_range(uniform_pattern(bits), 0, blocks_below(dimension(ir::Special::ctaid_x)) - 1);
     case ir::Special::nctaid_x:
     case ir::Special::nctaid_y:
     case ir::Special::nctaid_z:
-      return with_range(uniform_shape(bits), 1, blocks_below(dimension(ir::Special::nctaid_x)));
+      return with_range(uniform_pattern(bits), 1, blocks_below(dimension(ir::Special::nctaid_x)));
     case ir::Special::laneid:
-      return lane_index_shape();
+      return lane_index_pattern();
     case ir::Special::warpid:
-      if (specialisation_.warps() == 1) return constant_shape(bits, 0);
-      return with_range(uniform_shape(bits), 0, static_cast<std::int64_t>(specialisation_.warps()) - 1);
+      if (specialisation_.warps() == 1) return constant_pattern(bits, 0);
+      return with_range(uniform_pattern(bits), 0, static_cast<std::int64_t>(specialisation_.warps()) - 1);
     case ir::Special::nwarpid:
-      return constant_shape(bits, specialisation_.warps());
+      return constant_pattern(bits, specialisation_.warps());
     case ir::Special::lanemask_eq:
     case ir::Special::lanemask_le:
     case ir::Special::lanemask_lt:
     case ir::Special::lanemask_ge:
     case ir::Special::lanemask_gt:
-      return varying_shape(bits);
+      return varying_pattern(bits);
     default:
-      return uniform_shape(bits);  // clocks too: read once for the warp
+      return uniform_pattern(bits);  // clocks too: read once for the warp
   }
 }
 
-Shape Rules::symbol(const ir::Inst& inst) const {
-  Shape shape = uniform_shape(64);
-  if (inst.imm >= module_.symbols.size()) return shape;
+LanePattern Rules::symbol(const ir::Inst& inst) const {
+  LanePattern pattern = uniform_pattern(64);
+  if (inst.imm >= module_.symbols.size()) return pattern;
   const ir::Symbol& symbol = module_.symbols[inst.imm];
-  if (symbol.space == ir::Space::shared) set_range(shape, {0, kSharedLimit});
-  return shape;
+  if (symbol.space == ir::Space::shared) set_range(pattern, {0, kSharedLimit});
+  return pattern;
 }
 
 /// All lanes that load from one address at one time get one value. Local memory has another address in each
 /// lane, and so may the parameters of a called function.
-Shape Rules::load(const ir::Inst& inst) const {
+LanePattern Rules::load(const ir::Inst& inst) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
   const bool own =
       inst.attr.space == ir::Space::local || (inst.attr.space == ir::Space::param && !function_.kernel);
-  const bool uniform = !own && is_ordinary(inst.attr) && shapes_[inst.args[0]].kind == ShapeKind::uniform;
-  return uniform ? uniform_shape(bits) : varying_shape(bits);
+  const bool uniform =
+      !own && is_ordinary(inst.attr) && patterns_[inst.args[0]].kind == LanePatternKind::uniform;
+  return uniform ? uniform_pattern(bits) : varying_pattern(bits);
 }
 
 /// Adds or subtracts the start of the space: the same for all lanes, except for local memory.
-Shape Rules::convert_space(const ir::Inst& inst) const {
-  const Shape& address = shapes_[inst.args[0]];
-  if (!address.scalar() || inst.attr.space == ir::Space::local) return varying_shape(64);
-  Shape result = address;
+LanePattern Rules::convert_space(const ir::Inst& inst) const {
+  const LanePattern& address = patterns_[inst.args[0]];
+  if (!address.scalar() || inst.attr.space == ir::Space::local) return varying_pattern(64);
+  LanePattern result = address;
   result.constant.reset();
   result.base_align = 1;
-  result.exact = result.kind == ShapeKind::uniform;
+  result.exact = result.kind == LanePatternKind::uniform;
   set_range(result, full_range(64));
   return result;
 }
@@ -194,37 +198,38 @@ Shape Rules::convert_space(const ir::Inst& inst) const {
 Rules::Result Rules::pure(const ir::Inst& inst) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
   std::vector<Range> ranges;
-  for (const ir::Value arg : inst.args) ranges.push_back(range_of(shapes_[arg]));
+  for (const ir::Value arg : inst.args) ranges.push_back(range_of(patterns_[arg]));
   const RangeResult bounds = quern::cpu::analysis::range_of(inst, operand_bits(inst), ranges);
-  Result result{varying_shape(bits)};
-  Shape& shape = result.shape;
+  Result result{varying_pattern(bits)};
+  LanePattern& pattern = result.pattern;
   if (inst.op == ir::Op::sext || inst.op == ir::Op::zext) {
     result = widen(inst);
-  } else if (all_operands(inst, [](const Shape& arg) { return arg.kind == ShapeKind::uniform; })) {
-    shape = uniform_shape(bits);
-  } else if (all_operands(inst, [](const Shape& arg) { return arg.scalar(); })) {
+  } else if (all_operands(inst,
+                          [](const LanePattern& arg) { return arg.kind == LanePatternKind::uniform; })) {
+    pattern = uniform_pattern(bits);
+  } else if (all_operands(inst, [](const LanePattern& arg) { return arg.scalar(); })) {
     if (inst.op != ir::Op::icmp)  // bounds know better: they leave out lanes that do not exist
-      if (std::optional<Shape> lanes = folded_lanes(inst)) return {*std::move(lanes)};
-    shape = linear(inst, bounds.wraps);
+      if (std::optional<LanePattern> lanes = folded_lanes(inst)) return {*std::move(lanes)};
+    pattern = linear(inst, bounds.wraps);
   }
-  if (is_integer(inst.type)) set_range(shape, bounds.range);
+  if (is_integer(inst.type)) set_range(pattern, bounds.range);
   const bool linear_operands = all_operands(inst, is_linear);
   if (inst.op == ir::Op::icmp && linear_operands) {
     const int answer = decide(inst.attr.icmp, ranges[0], ranges[1]);
-    if (answer >= 0) return {constant_shape(bits, static_cast<std::uint64_t>(answer))};
+    if (answer >= 0) return {constant_pattern(bits, static_cast<std::uint64_t>(answer))};
   }
   if (is_integer(inst.type) && linear_operands && bounds.range.single())
-    return {constant_shape(bits, static_cast<std::uint64_t>(bounds.range.min))};
-  if (shape.scalar()) set_base_facts(inst, shape);
-  normalise(shape, bits);
-  result.assumed &= shape.kind == ShapeKind::affine;
+    return {constant_pattern(bits, static_cast<std::uint64_t>(bounds.range.min))};
+  if (pattern.scalar()) set_base_facts(inst, pattern);
+  normalise(pattern, bits);
+  result.assumed &= pattern.kind == LanePatternKind::affine;
   return result;
 }
 
 /// Operands are scalar(), and not all uniform.
-Shape Rules::linear(const ir::Inst& inst, bool wraps) const {
+LanePattern Rules::linear(const ir::Inst& inst, bool wraps) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
-  const auto arg = [&](std::size_t which) -> const Shape& { return shapes_[inst.args[which]]; };
+  const auto arg = [&](std::size_t which) -> const LanePattern& { return patterns_[inst.args[which]]; };
   switch (inst.op) {
     case ir::Op::iadd:
       return sum(bits, arg(0), arg(1), false, wraps);
@@ -233,8 +238,8 @@ Shape Rules::linear(const ir::Inst& inst, bool wraps) const {
     case ir::Op::imul:
       return product(bits, operand(inst.args[0]), operand(inst.args[1]), wraps);
     case ir::Op::shl:
-      if (!arg(1).constant || arg(1).kind != ShapeKind::uniform) return varying_shape(bits);
-      if (*arg(1).constant >= bits) return constant_shape(bits, 0);
+      if (!arg(1).constant || arg(1).kind != LanePatternKind::uniform) return varying_pattern(bits);
+      if (*arg(1).constant >= bits) return constant_pattern(bits, 0);
       return scaled(bits, arg(0), sign_extend(std::uint64_t{1} << *arg(1).constant, bits), wraps);
     case ir::Op::and_:
     case ir::Op::or_:
@@ -242,8 +247,8 @@ Shape Rules::linear(const ir::Inst& inst, bool wraps) const {
       return bitwise(inst);
     case ir::Op::lshr:
     case ir::Op::ashr:
-      if (!arg(1).constant || arg(1).kind != ShapeKind::uniform || *arg(1).constant >= bits)
-        return varying_shape(bits);
+      if (!arg(1).constant || arg(1).kind != LanePatternKind::uniform || *arg(1).constant >= bits)
+        return varying_pattern(bits);
       return shifted_right(bits, arg(0), static_cast<std::uint32_t>(*arg(1).constant));
     case ir::Op::udiv:
     case ir::Op::urem:
@@ -258,76 +263,76 @@ Shape Rules::linear(const ir::Inst& inst, bool wraps) const {
     case ir::Op::icmp:
       return compare(inst);
     case ir::Op::select:
-      return arg(0).kind == ShapeKind::uniform ? join(arg(1), arg(2)) : varying_shape(bits);
+      return arg(0).kind == LanePatternKind::uniform ? join(arg(1), arg(2)) : varying_pattern(bits);
     case ir::Op::trunc:
       return narrow(inst, wraps);
     default:
-      return varying_shape(bits);
+      return varying_pattern(bits);
   }
 }
 
 /// Equal differences between lanes cancel out.
-Shape Rules::compare(const ir::Inst& inst) const {
-  const Shape& a = shapes_[inst.args[0]];
-  const Shape& b = shapes_[inst.args[1]];
-  if (a.kind == ShapeKind::offset32 && b.kind == ShapeKind::offset32) {
-    const bool same = join(a, b).kind == ShapeKind::offset32;
-    return same && is_equality(inst.attr.icmp) ? uniform_shape(1) : varying_shape(1);
+LanePattern Rules::compare(const ir::Inst& inst) const {
+  const LanePattern& a = patterns_[inst.args[0]];
+  const LanePattern& b = patterns_[inst.args[1]];
+  if (a.kind == LanePatternKind::offset32 && b.kind == LanePatternKind::offset32) {
+    const bool same = join(a, b).kind == LanePatternKind::offset32;
+    return same && is_equality(inst.attr.icmp) ? uniform_pattern(1) : varying_pattern(1);
   }
-  if (!same_terms(a, b)) return varying_shape(1);
+  if (!same_terms(a, b)) return varying_pattern(1);
   const bool natural = a.min >= 0 && b.min >= 0;
   const bool ordered = a.exact && b.exact && (natural || is_signed(inst.attr.icmp));
-  return ordered || is_equality(inst.attr.icmp) ? uniform_shape(1) : varying_shape(1);
+  return ordered || is_equality(inst.attr.icmp) ? uniform_pattern(1) : varying_pattern(1);
 }
 
-Shape Rules::extreme(const ir::Inst& inst) const {
-  const Shape& a = shapes_[inst.args[0]];
-  const Shape& b = shapes_[inst.args[1]];
+LanePattern Rules::extreme(const ir::Inst& inst) const {
+  const LanePattern& a = patterns_[inst.args[0]];
+  const LanePattern& b = patterns_[inst.args[1]];
   const bool unsigned_order = inst.op == ir::Op::umin || inst.op == ir::Op::umax;
   const bool minimum = inst.op == ir::Op::smin || inst.op == ir::Op::umin;
   const bool comparable = is_linear(a) && is_linear(b) && (!unsigned_order || (a.min >= 0 && b.min >= 0));
   if (comparable && a.max <= b.min) return minimum ? a : b;
   if (comparable && b.max <= a.min) return minimum ? b : a;
-  return varying_shape(ir::bit_size(inst.type));
+  return varying_pattern(ir::bit_size(inst.type));
 }
 
-Shape Rules::bitwise(const ir::Inst& inst) const {
+LanePattern Rules::bitwise(const ir::Inst& inst) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
-  const Shape& a = shapes_[inst.args[0]];
-  const Shape& b = shapes_[inst.args[1]];
-  if (bits == 1) return varying_shape(bits);
-  for (const auto& [pattern, mask] : {std::pair<const Shape&, const Shape&>(a, b), {b, a}}) {
-    if (mask.kind != ShapeKind::uniform || !mask.constant) continue;
-    Shape result = masked(inst.op, bits, pattern, *mask.constant);
-    if (result.kind == ShapeKind::affine) return result;
+  const LanePattern& a = patterns_[inst.args[0]];
+  const LanePattern& b = patterns_[inst.args[1]];
+  if (bits == 1) return varying_pattern(bits);
+  for (const auto& [pattern, mask] : {std::pair<const LanePattern&, const LanePattern&>(a, b), {b, a}}) {
+    if (mask.kind != LanePatternKind::uniform || !mask.constant) continue;
+    LanePattern result = masked(inst.op, bits, pattern, *mask.constant);
+    if (result.kind == LanePatternKind::affine) return result;
   }
   if (inst.op != ir::Op::and_ && bits_are_disjoint(a, b)) return sum(bits, a, b, false, false);
-  return varying_shape(bits);
+  return varying_pattern(bits);
 }
 
 /// For values that are not negative, division by a power of two is a shift, the remainder a mask.
-Shape Rules::power_of_two(const ir::Inst& inst) const {
+LanePattern Rules::power_of_two(const ir::Inst& inst) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
-  const Shape& a = shapes_[inst.args[0]];
-  const Shape& b = shapes_[inst.args[1]];
+  const LanePattern& a = patterns_[inst.args[0]];
+  const LanePattern& b = patterns_[inst.args[1]];
   const bool division = inst.op == ir::Op::udiv || inst.op == ir::Op::sdiv;
   const bool needs_natural = inst.op == ir::Op::sdiv || inst.op == ir::Op::srem;
-  const bool power = b.kind == ShapeKind::uniform && b.constant && std::has_single_bit(*b.constant);
-  if (!power || (needs_natural && (a.min < 0 || b.min < 0))) return varying_shape(bits);
+  const bool power = b.kind == LanePatternKind::uniform && b.constant && std::has_single_bit(*b.constant);
+  if (!power || (needs_natural && (a.min < 0 || b.min < 0))) return varying_pattern(bits);
   if (!division) return masked(ir::Op::and_, bits, a, *b.constant - 1);
   return shifted_right(bits, a, static_cast<std::uint32_t>(std::countr_zero(*b.constant)));
 }
 
-Shape Rules::narrow(const ir::Inst& inst, bool wraps) const {
+LanePattern Rules::narrow(const ir::Inst& inst, bool wraps) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
-  const Shape& a = shapes_[inst.args[0]];
-  if (!is_linear(a)) return varying_shape(bits);
-  Shape result = a;
+  const LanePattern& a = patterns_[inst.args[0]];
+  if (!is_linear(a)) return varying_pattern(bits);
+  LanePattern result = a;
   result.exact = a.exact && !wraps;
   for (Term& term : result.terms) {
     if (term.coefficient == ir::kNone || bits_of(term.coefficient) < bits) continue;
     const Range full = full_range(bits);
-    const Shape& coefficient = shapes_[term.coefficient];
+    const LanePattern& coefficient = patterns_[term.coefficient];
     result.exact &= full.contains(coefficient.min) && full.contains(coefficient.max);
     result.exact &= term.sign_extend || coefficient.min >= 0;
     term.sign_extend = true;
@@ -335,12 +340,12 @@ Shape Rules::narrow(const ir::Inst& inst, bool wraps) const {
   return result;
 }
 
-/// Writes the coefficients' extension into the terms; false if one extension cannot say it.
-bool Rules::extend_terms(Shape& shape, std::uint32_t from, std::uint32_t to, bool sign) const {
-  for (Term& term : shape.terms) {
+/// Writes the coefficients' extension into the terms; false if one extension cannot express it.
+bool Rules::extend_terms(LanePattern& pattern, std::uint32_t from, std::uint32_t to, bool sign) const {
+  for (Term& term : pattern.terms) {
     if (term.coefficient == ir::kNone) continue;
     const std::uint32_t bits = bits_of(term.coefficient);
-    const Shape& coefficient = shapes_[term.coefficient];
+    const LanePattern& coefficient = patterns_[term.coefficient];
     if (bits > from) {  // was truncated
       const Range full = full_range(from);
       const bool kept =
@@ -357,11 +362,11 @@ bool Rules::extend_terms(Shape& shape, std::uint32_t from, std::uint32_t to, boo
 Rules::Result Rules::widen(const ir::Inst& inst) const {
   const Operand from = operand(inst.args[0]);
   const std::uint32_t bits = ir::bit_size(inst.type);
-  if (from.shape.kind == ShapeKind::uniform) return {uniform_shape(bits)};
+  if (from.pattern.kind == LanePatternKind::uniform) return {uniform_pattern(bits)};
   if (std::optional<Result> affine = widen_affine(inst, from)) return *std::move(affine);
-  if (from.bits != 32 || bits != 64) return {varying_shape(bits)};
-  Shape offset = varying_shape(64);
-  offset.kind = ShapeKind::offset32;
+  if (from.bits != 32 || bits != 64) return {varying_pattern(bits)};
+  LanePattern offset = varying_pattern(64);
+  offset.kind = LanePatternKind::offset32;
   offset.constant = 0;
   offset.index = from.value;
   offset.index_signed = inst.op == ir::Op::sext;
@@ -372,35 +377,36 @@ Rules::Result Rules::widen(const ir::Inst& inst) const {
 std::optional<Rules::Result> Rules::widen_affine(const ir::Inst& inst, const Operand& from) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
   const bool sign = inst.op == ir::Op::sext;
-  if (from.shape.kind != ShapeKind::affine) return std::nullopt;
-  if (std::optional<std::array<std::uint64_t, 32>> lanes = known_lanes(from.shape, from.bits)) {
+  if (from.pattern.kind != LanePatternKind::affine) return std::nullopt;
+  if (std::optional<std::array<std::uint64_t, kWarpSize>> lanes = known_lanes(from.pattern, from.bits)) {
     for (std::uint64_t& lane : *lanes)
       if (sign) lane = truncate(static_cast<std::uint64_t>(sign_extend(lane, from.bits)), bits);
-    return Result{shape_of_lanes(*lanes, bits, true)};
+    return Result{pattern_of_lanes(*lanes, bits, true)};
   }
-  Shape result = from.shape;
+  LanePattern result = from.pattern;
   result.constant.reset();
-  const bool as_signed = from.shape.exact && (sign || from.shape.min >= 0);
+  const bool as_signed = from.pattern.exact && (sign || from.pattern.min >= 0);
   if (as_signed && extend_terms(result, from.bits, bits, true)) return Result{result};
-  result = from.shape;
+  result = from.pattern;
   result.constant.reset();
   result.exact = true;
-  // The pattern cannot carry out of the narrow width: that is a multiple of the alignment.
-  if (is_pattern_below_alignment(from.shape)) return Result{result};
+  // The offsets cannot carry out of the narrow width: it is a multiple of the alignment.
+  if (are_offsets_below_alignment(from.pattern)) return Result{result};
   const bool may_assume = assumption_ == Assumption::optimistic && from.bits == 32 && bits == 64;
-  if (!may_assume || !is_testable(from.shape) || !extend_terms(result, 32, 64, sign)) return std::nullopt;
+  if (!may_assume || !is_testable(from.pattern) || !extend_terms(result, 32, 64, sign)) return std::nullopt;
   return Result{result, true};
 }
 
 /// Folds the operation if every operand is known in every lane.
-std::optional<Shape> Rules::folded_lanes(const ir::Inst& inst) const {
-  std::vector<std::array<std::uint64_t, 32>> args;
+std::optional<LanePattern> Rules::folded_lanes(const ir::Inst& inst) const {
+  std::vector<std::array<std::uint64_t, kWarpSize>> args;
   for (const ir::Value arg : inst.args) {
-    const std::optional<std::array<std::uint64_t, 32>> lanes = known_lanes(shapes_[arg], bits_of(arg));
+    const std::optional<std::array<std::uint64_t, kWarpSize>> lanes =
+        known_lanes(patterns_[arg], bits_of(arg));
     if (!lanes) return std::nullopt;
     args.push_back(*lanes);
   }
-  std::array<std::uint64_t, 32> result{};
+  std::array<std::uint64_t, kWarpSize> result{};
   std::vector<std::uint64_t> of_lane(args.size());
   for (std::size_t lane = 0; lane < result.size(); ++lane) {
     for (std::size_t i = 0; i < args.size(); ++i) of_lane[i] = args[i][lane];
@@ -409,31 +415,31 @@ std::optional<Shape> Rules::folded_lanes(const ir::Inst& inst) const {
     result[lane] = *folded;
   }
   const std::uint32_t bits = ir::bit_size(inst.type);
-  Shape shape = shape_of_lanes(result, bits, is_integer(inst.type) && bits > 1);
-  return shape;
+  LanePattern pattern = pattern_of_lanes(result, bits, is_integer(inst.type) && bits > 1);
+  return pattern;
 }
 
 /// Constant and alignment of the scalar, which is the operation on the operands' scalars.
-void Rules::set_base_facts(const ir::Inst& inst, Shape& shape) const {
+void Rules::set_base_facts(const ir::Inst& inst, LanePattern& pattern) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
   const bool new_offset =
-      shape.kind == ShapeKind::offset32 && (inst.op == ir::Op::sext || inst.op == ir::Op::zext);
-  if (!shape.constant && !new_offset) {
+      pattern.kind == LanePatternKind::offset32 && (inst.op == ir::Op::sext || inst.op == ir::Op::zext);
+  if (!pattern.constant && !new_offset) {
     std::vector<std::uint64_t> args;
     for (const ir::Value arg : inst.args)
-      if (shapes_[arg].constant) args.push_back(*shapes_[arg].constant);
+      if (patterns_[arg].constant) args.push_back(*patterns_[arg].constant);
     if (args.size() == inst.args.size() && !args.empty())
-      shape.constant = fold(inst, operand_bits(inst), args);
+      pattern.constant = fold(inst, operand_bits(inst), args);
   }
-  shape.base_align = shape.constant ? alignment_of(*shape.constant) : base_alignment(inst);
-  if (shape.kind != ShapeKind::uniform || !shape.constant || !is_integer(inst.type)) return;
-  const std::int64_t number = sign_extend(*shape.constant, bits);
-  set_range(shape, {number, number});
+  pattern.base_align = pattern.constant ? alignment_of(*pattern.constant) : base_alignment(inst);
+  if (pattern.kind != LanePatternKind::uniform || !pattern.constant || !is_integer(inst.type)) return;
+  const std::int64_t number = sign_extend(*pattern.constant, bits);
+  set_range(pattern, {number, number});
 }
 
 std::uint64_t Rules::base_alignment(const ir::Inst& inst) const {
-  const auto align = [&](std::size_t which) { return shapes_[inst.args[which]].base_align; };
-  const auto constant = [&](std::size_t which) { return shapes_[inst.args[which]].constant; };
+  const auto align = [&](std::size_t which) { return patterns_[inst.args[which]].base_align; };
+  const auto constant = [&](std::size_t which) { return patterns_[inst.args[which]].constant; };
   const auto power = [&] { return constant(1) && std::has_single_bit(*constant(1)); };
   switch (inst.op) {
     case ir::Op::iadd:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shape of an operation's result from the shapes of its operands: one rule a family of operations. Phis
-// are the solver's.
+// The pattern of an operation's result from the patterns of its operands: one rule a family of operations.
+// Phis are the solver's.
 #pragma once
 
 #include <vector>
@@ -12,12 +12,12 @@ namespace quern::cpu::analysis {
 
 class Rules {
  public:
-  /// `shapes` by value; read at every call, while they change.
+  /// `patterns` by value; read at every call, while they change.
   Rules(const ir::Module& module, const ir::Function& function, const Specialisation& specialisation,
-        Assumption assumption, const std::vector<Shape>& shapes);
+        Assumption assumption, const std::vector<LanePattern>& patterns);
 
   struct Result {
-    Shape shape;           ///< undefined while an operand is
+    LanePattern pattern;   ///< undefined while an operand is
     bool assumed = false;  ///< see Analysis::assumed
   };
   Result evaluate(ir::Value value) const;
@@ -27,32 +27,32 @@ class Rules {
   std::uint32_t bits_of(ir::Value value) const;
   /// Width of the operation's operands: that of the first one, or of the second for a select.
   std::uint32_t operand_bits(const ir::Inst& inst) const;
-  bool all_operands(const ir::Inst& inst, bool (*is)(const Shape&)) const;
+  bool all_operands(const ir::Inst& inst, bool (*is)(const LanePattern&)) const;
 
-  Shape special(const ir::Inst& inst) const;
-  Shape symbol(const ir::Inst& inst) const;
-  Shape load(const ir::Inst& inst) const;
-  Shape convert_space(const ir::Inst& inst) const;
+  LanePattern special(const ir::Inst& inst) const;
+  LanePattern symbol(const ir::Inst& inst) const;
+  LanePattern load(const ir::Inst& inst) const;
+  LanePattern convert_space(const ir::Inst& inst) const;
   Result pure(const ir::Inst& inst) const;
-  Shape linear(const ir::Inst& inst, bool wraps) const;
-  Shape compare(const ir::Inst& inst) const;
-  Shape extreme(const ir::Inst& inst) const;
-  Shape bitwise(const ir::Inst& inst) const;
-  Shape power_of_two(const ir::Inst& inst) const;
-  Shape narrow(const ir::Inst& inst, bool wraps) const;
+  LanePattern linear(const ir::Inst& inst, bool wraps) const;
+  LanePattern compare(const ir::Inst& inst) const;
+  LanePattern extreme(const ir::Inst& inst) const;
+  LanePattern bitwise(const ir::Inst& inst) const;
+  LanePattern power_of_two(const ir::Inst& inst) const;
+  LanePattern narrow(const ir::Inst& inst, bool wraps) const;
   Result widen(const ir::Inst& inst) const;
   std::optional<Result> widen_affine(const ir::Inst& inst, const Operand& from) const;
-  bool extend_terms(Shape& shape, std::uint32_t from, std::uint32_t to, bool sign) const;
-  std::optional<Shape> folded_lanes(const ir::Inst& inst) const;
-  void set_base_facts(const ir::Inst& inst, Shape& shape) const;
+  bool extend_terms(LanePattern& pattern, std::uint32_t from, std::uint32_t to, bool sign) const;
+  std::optional<LanePattern> folded_lanes(const ir::Inst& inst) const;
+  void set_base_facts(const ir::Inst& inst, LanePattern& pattern) const;
   std::uint64_t base_alignment(const ir::Inst& inst) const;
 
   const ir::Module& module_;
   const ir::Function& function_;
   const Specialisation& specialisation_;
   Assumption assumption_;
-  const std::vector<Shape>& shapes_;
-  std::array<Shape, 3> thread_index_;
+  const std::vector<LanePattern>& patterns_;
+  std::array<LanePattern, 3> thread_index_;
 };
 
 }  // namespace quern::cpu::analysis

@@ -3,17 +3,16 @@
 
 #include <algorithm>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/analysis/divergence.hpp"
 #include "cpu/analysis/structure.hpp"
 
 namespace quern::cpu::analysis {
 namespace {
 
-constexpr std::uint32_t kWarp = 32;
-
 /// tid.d is the same in every warp if a warp is a whole number of rows (planes) or there is one index.
 bool same_in_every_warp(ir::Special which, const std::array<std::uint32_t, 3>& block) {
-  const auto whole = [](std::uint64_t threads) { return threads <= kWarp && kWarp % threads == 0; };
+  const auto whole = [](std::uint64_t threads) { return threads <= kWarpSize && kWarpSize % threads == 0; };
   const std::uint64_t row = block[0], plane = row * block[1], all = plane * block[2];
   switch (which) {
     case ir::Special::tid_x:

@@ -154,7 +154,7 @@ class BlockOrder {
   }
 
  private:
-  /// Sides that end come first, so that their lanes are gone when the others continue.
+  /// Sides that end come first, so that their lanes have ended when the others continue.
   static std::vector<std::vector<ir::BlockId>> targets(const Structure& structure, const Analysis& analysis) {
     std::vector<std::vector<ir::BlockId>> result(structure.graph.size());
     for (const ir::BlockId from : structure.rpo) {
@@ -253,7 +253,7 @@ bool leaves_divergent_loop(const Analysis& analysis, ir::BlockId from, ir::Block
 
 bool edge_ends(const Analysis& analysis, const Structure& structure, ir::BlockId from, ir::BlockId to) {
   if (structure.ends_at_once[to]) return true;
-  // Lanes that leave a loop run on only after the loop: with side effects they would come too late.
+  // Lanes that leave a loop continue only after the loop: their side effects would be too late.
   return structure.ends_alone[to] && loop_contains(analysis, analysis.loop_of[from], to);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shape of the control flow graph: dominators, loops, the order of blocks, and sides of branches that
+// The structure of the control flow graph: dominators, loops, the order of blocks, and sides of branches that
 // only end.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace quern::cpu::analysis {
 struct Structure {
   Graph graph{0};  ///< the reachable blocks; an edge for each successor
   std::vector<ir::BlockId> rpo;
-  /// By block: nothing that others could see happens from here on, and the lane ends.
+  /// By block: the lane ends without a further effect that others could observe.
   std::vector<bool> ends_at_once;
   /// By block: it is entered by one edge, and the blocks that it dominates only end, without a barrier.
   std::vector<bool> ends_alone;
@@ -46,8 +46,8 @@ bool loop_contains(const Analysis& analysis, std::uint32_t loop, ir::BlockId blo
 /// True if a loop around `from`, but not around `to`, may be left by its lanes at different iterations.
 bool leaves_divergent_loop(const Analysis& analysis, ir::BlockId from, ir::BlockId to);
 
-/// Lanes that go from `from` to `to` end without meeting the lanes that went elsewhere, before those go on.
-/// True also of both sides of a branch that is the last thing a function does.
+/// True if lanes that branch from `from` to `to` end before the other lanes continue, and never reconverge
+/// with them. Also true for both sides of a branch that ends the function.
 bool edge_ends(const Analysis& analysis, const Structure& structure, ir::BlockId from, ir::BlockId to);
 
 /// The successors of a block, each list in their order.

@@ -20,13 +20,13 @@ bool is_ordered(const ir::Inst& inst) {
   return inst.attr.is_volatile || inst.attr.semantics != ir::Semantics::weak;
 }
 
-/// Looks at one loop: can it go on for as long as memory does not change?
+/// Decides for one loop whether it may iterate as long as memory does not change.
 class WaitingLoop {
  public:
   WaitingLoop(const ir::Function& function, const Analysis& analysis, std::uint32_t loop)
       : function_(function), analysis_(analysis), loop_(loop), rereads_(has(lets_others_write)) {}
 
-  /// The read of memory that a lane waits on; nothing for a loop that ends by itself.
+  /// The read of memory that a lane waits on; nullopt for a loop that ends by itself.
   std::optional<ir::Value> find() {
     if (!may_wait()) return std::nullopt;
     seen_.resize(function_.insts.size());
@@ -58,7 +58,7 @@ class WaitingLoop {
                          [&](ir::Value value) { return predicate(function_[value]); });
     });
   }
-  /// Between two reads the author lets others write: a plain load is then as good as a volatile one.
+  /// True if other threads may write between two reads: a plain load then counts as a volatile one.
   static bool lets_others_write(const ir::Inst& inst) {
     return inst.op == ir::Op::fence || inst.op == ir::Op::nanosleep;
   }
@@ -75,8 +75,8 @@ class WaitingLoop {
     seen_[value] = true;
     work_.push_back(value);
   }
-  /// Follows the branches that decide whether `block` runs in an iteration, and where control goes from
-  /// there.
+  /// Follows the branches that decide whether `block` runs in an iteration, and the branches behind
+  /// it.
   void follow_branches_to(ir::BlockId block) {
     for (ir::BlockId above = block;; above = analysis_.idom[above]) {
       follow(terminator(above));
@@ -111,16 +111,16 @@ class WaitingLoop {
       follow(terminator(analysis_.order[at]));
   }
 
-  /// A read of an address that stays the same from iteration to iteration, and may give the same for ever.
+  /// True for a read of an address that is the same in each iteration: it may return the same value forever.
   bool waits(ir::Value value) const {
     const ir::Inst& inst = function_[value];
     const bool reads = inst.op == ir::Op::load && (is_ordered(inst) || (rereads_ && !inst.attr.invariant));
     const bool atomic = inst.op == ir::Op::atomic && !always_changes(inst) && !is_retried_exchange(inst);
     return (reads || atomic) && !moves_on(inst.args[0]);
   }
-  /// Adding a number that is not 0 changes memory by itself: tickets and work queues.
+  /// True if it adds a number other than 0: it changes memory itself (tickets, work queues).
   bool always_changes(const ir::Inst& inst) const {
-    const Shape& operand = analysis_.shapes[inst.args[1]];
+    const LanePattern& operand = analysis_.patterns[inst.args[1]];
     return inst.attr.atomic == ir::AtomicOp::add && (operand.min > 0 || operand.max < 0);
   }
   /// A compare-and-swap that expects the value it last read fails only because another one succeeded.
@@ -185,7 +185,7 @@ class WaitingLoop {
     return false;
   }
 
-  /// A counter ends the loop whatever memory holds.
+  /// True if a counter ends the loop for any contents of memory.
   bool is_counted() const {
     const auto counts = [&](ir::Value value) {
       const ir::Inst& inst = function_[value];
@@ -222,7 +222,7 @@ class WaitingLoop {
       if (!is_step(next)) return false;
       const bool first = next.args[0] == phi;
       if (!first && (next.args[1] != phi || next.op == ir::Op::isub)) return false;
-      const std::optional<std::uint64_t>& by = analysis_.shapes[next.args[first ? 1 : 0]].constant;
+      const std::optional<std::uint64_t>& by = analysis_.patterns[next.args[first ? 1 : 0]].constant;
       if (!by || *by == 0) return false;
     }
     return true;
@@ -280,7 +280,7 @@ bool is_partial(const ir::Function& function, const ir::Inst& barrier) {
          function[barrier.args[id]].op != ir::Op::constant || function[barrier.args[id]].imm >= ir::kBarriers;
 }
 
-/// Has anything by which a thread could wait for another.
+/// True if it has an operation by which a thread could wait for another.
 bool names_others(const ir::Function& function) {
   return std::any_of(function.insts.begin(), function.insts.end(), [](const ir::Inst& inst) {
     return ir::is_barrier(inst.op) || inst.op == ir::Op::atomic || inst.op == ir::Op::fence ||

@@ -25,7 +25,7 @@ struct SymbolUse {
 struct LocalNeeds {
   std::uint64_t bytes = 0;
   std::uint64_t activation_bytes = 0;  ///< of these, at their end: ir::Function::stack_bytes
-  bool calls = false;  ///< functions that are called have pieces behind it, as long as there is space
+  bool calls = false;  ///< called functions have their parts behind it, as long as there is space
   friend bool operator==(const LocalNeeds&, const LocalNeeds&) = default;
 };
 

@@ -29,7 +29,7 @@ struct KernelCode : CodeFacts {
   const std::byte* text_end = nullptr;
   std::shared_ptr<void> memory;  ///< owns the mapping
   std::size_t mapped_bytes = 0;
-  std::optional<Specialisation> made_for;  ///< nothing: for what was asked for
+  std::optional<Specialisation> made_for;  ///< nullopt: as requested
 };
 
 enum class Stage : std::uint8_t { simt, llvm, assembly };

@@ -99,7 +99,7 @@ Expected<void> link_image(Compilation& c) {
 
 std::span<const Pass> pass_list() {
   static constexpr Pass kPasses[] = {
-      // PTX -> SIMT IR, function by function (lower/passes.hpp)
+      // PTX -> SIMT IR, function by function (lower/ssa/passes.hpp)
       {"translate", Form::builder, &translate},
       {"drop_unreachable", Form::builder, &builder<lower::drop_unreachable>},
       {"simplify_loops", Form::builder, &builder<lower::simplify_loops>},

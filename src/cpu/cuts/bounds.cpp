@@ -27,11 +27,11 @@ const BoundRow* row_of(ir::Icmp icmp) {
 }
 
 /// For an affine value, the distance of its last lane from the first one, which is the least.
-std::optional<std::int64_t> reach_of(const analysis::Shape& shape) {
-  if (shape.kind != analysis::ShapeKind::affine || shape.terms.size() != 1 ||
-      shape.terms[0].coefficient != ir::kNone)
+std::optional<std::int64_t> reach_of(const analysis::LanePattern& pattern) {
+  if (pattern.kind != analysis::LanePatternKind::affine || pattern.terms.size() != 1 ||
+      pattern.terms[0].coefficient != ir::kNone)
     return std::nullopt;
-  const auto [least, most] = std::ranges::minmax(shape.terms[0].pattern);
+  const auto [least, most] = std::ranges::minmax(pattern.terms[0].offsets);
   // Within every type that is compared.
   constexpr std::int64_t kMost = 4096;
   if (least < 0 || most > kMost) return std::nullopt;
@@ -49,22 +49,22 @@ std::vector<std::uint32_t> count_reads(const ir::Function& function) {
   return reads;
 }
 
-BoundedBranch bounded_branch(const ir::Function& function, const std::vector<analysis::Shape>& shapes,
+BoundedBranch bounded_branch(const ir::Function& function, const std::vector<analysis::LanePattern>& patterns,
                              const std::vector<std::uint32_t>& reads, ir::BlockId block) {
   const ir::Inst& last = function[function.blocks[block].insts.back()];
   if (last.op != ir::Op::cond_br) return {};
   const ir::Value comparison = last.args[0];
   const ir::Inst& what = function[comparison];
   if (what.op != ir::Op::icmp || what.block != block || reads[comparison] != 1 ||
-      shapes[comparison].scalar() || ir::bit_size(function[what.args[0]].type) < 32)
+      patterns[comparison].scalar() || ir::bit_size(function[what.args[0]].type) < 32)
     return {};
   ir::Value index = what.args[0], bound = what.args[1];
-  const bool exchanged = shapes[index].kind == analysis::ShapeKind::uniform;
+  const bool exchanged = patterns[index].kind == analysis::LanePatternKind::uniform;
   if (exchanged) std::swap(index, bound);
   const BoundRow* const row = row_of(exchanged ? ir::swapped(what.attr.icmp) : what.attr.icmp);
   if (row == nullptr) return {};
-  const std::optional<std::int64_t> reach = reach_of(shapes[index]);
-  if (!reach || shapes[bound].kind != analysis::ShapeKind::uniform) return {};
+  const std::optional<std::int64_t> reach = reach_of(patterns[index]);
+  if (!reach || patterns[bound].kind != analysis::LanePatternKind::uniform) return {};
   return {comparison, index, bound, *reach, row->is_signed, row->inclusive, row->if_below};
 }
 

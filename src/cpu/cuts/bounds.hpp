@@ -27,7 +27,7 @@ struct BoundedBranch {
 std::vector<std::uint32_t> count_reads(const ir::Function& function);
 
 /// Classifies the branch at the end of `block`.
-BoundedBranch bounded_branch(const ir::Function& function, const std::vector<analysis::Shape>& shapes,
+BoundedBranch bounded_branch(const ir::Function& function, const std::vector<analysis::LanePattern>& patterns,
                              const std::vector<std::uint32_t>& reads, ir::BlockId block);
 
 }  // namespace quern::cpu::cuts

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/cuts/liveness.hpp"
 #include "cpu/cuts/passes.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 
 using analysis::Analysis;
 using analysis::Assumption;
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 
 bool all_tested(const Plan& plan) {
   std::vector<bool> tested(plan.function->insts.size(), false);
@@ -22,7 +23,7 @@ bool all_tested(const Plan& plan) {
   return true;
 }
 
-/// The cuts have invalidated the assumptions of the optimistic analysis: full code cannot rest on it.
+/// The cuts have invalidated the assumptions of the optimistic analysis: full code cannot use it.
 void give_up_assumptions(Plan& plan) {
   if (plan.dispatched) {
     plan.has_full = false;
@@ -53,7 +54,7 @@ std::vector<bool> ends_of(const ir::Function& function, const std::vector<ir::Bl
 bool divergent(const Plan& plan, ir::BlockId id) {
   const ir::Inst& last = (*plan.function)[plan.function->blocks[id].insts.back()];
   return !last.args.empty() && last.op != ir::Op::set_result &&
-         plan.full.shapes[last.args[0]].kind != ShapeKind::uniform;
+         plan.full.patterns[last.args[0]].kind != LanePatternKind::uniform;
 }
 
 /// Marks the blocks where full code can switch to masked code, and all blocks reachable from them.
@@ -81,8 +82,8 @@ bool leaves_wait(const Plan& plan, ir::BlockId id) {
 }
 
 /// True if masked code checks at this block whether all lanes are together again. In a loop only the header
-/// does: entering the full version of a loop in its middle would keep LLVM from recognising it as a loop. A
-/// loop with a barrier is none for LLVM anyway.
+/// does: entering the full version of a loop in its middle would keep LLVM from recognising it as a loop.
+/// LLVM does not recognise a loop with a barrier anyway.
 bool worth_reentering(const Plan& plan, ir::BlockId id, const Specialisation& specialisation) {
   const Analysis& facts = plan.dispatched ? plan.full : plan.masked;
   const ir::Block& block = plan.function->blocks[id];
@@ -117,7 +118,7 @@ Expected<void> choose_dispatch(ir::Function& function, Plan& plan, const Special
   if (!dispatched) return dispatched.errors();
   plan.dispatched = *dispatched;
   plan.has_full = function.kernel && function.insts.size() <= kMaxTwoVersionInsts &&
-                  specialisation.threads() >= kWarpLanes;
+                  specialisation.threads() >= kWarpSize;
   return {};
 }
 
@@ -198,7 +199,7 @@ void find_bounded_branches(ir::Function& function, Plan& plan, const Specialisat
   if (!plan.has_full) return;
   const std::vector<std::uint32_t> reads = count_reads(function);
   for (ir::BlockId id = 0; id < function.blocks.size(); ++id)
-    if (plan.full_needed[id]) plan.bounded[id] = bounded_branch(function, plan.full.shapes, reads, id);
+    if (plan.full_needed[id]) plan.bounded[id] = bounded_branch(function, plan.full.patterns, reads, id);
 }
 
 Plan masked_only(const Plan& plan) {

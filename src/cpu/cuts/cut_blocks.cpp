@@ -9,7 +9,7 @@ namespace quern::cpu::cuts {
 namespace {
 
 using analysis::Analysis;
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 
 /// Moves the instructions of `id` from index `at` on into a new block and ends `id` with a branch to it.
 ir::BlockId cut(ir::Function& function, ir::BlockId id, std::size_t at) {
@@ -66,7 +66,7 @@ std::vector<ir::Value> cut_at_each_wait(ir::Function& function) {
     ir::Value members = waits[id] == ir::kNone ? ir::kNone : function[waits[id]].args.back();
     for (std::size_t i = 0; i < insts.size(); ++i) {
       const ir::Inst& inst = function[insts[i]];
-      // Lanes that have met once stay together to the end of the block.
+      // Lanes that have synchronised once stay together to the end of the block.
       if (!ir::is_barrier(inst.op) && !(ir::syncs_lanes(inst.op) && inst.args.back() != members)) continue;
       if (waits[id] == insts[i]) continue;
       const ir::Value here = insts[i];
@@ -154,7 +154,7 @@ void cut_where_gangs_part(ir::Function& function, Plan& plan, const Specialisati
   const Analysis& facts = plan.uncut;
   const auto blocks = static_cast<ir::BlockId>(function.blocks.size());
   const auto agreed = [&](ir::Value value) {
-    return plan.gang.shared[value] && facts.shapes[value].kind == ShapeKind::uniform;
+    return plan.gang.shared[value] && facts.patterns[value].kind == LanePatternKind::uniform;
   };
   const std::vector<std::uint32_t> reads = count_reads(function);
   for (ir::BlockId id = 0; id < blocks; ++id) {
@@ -164,7 +164,7 @@ void cut_where_gangs_part(ir::Function& function, Plan& plan, const Specialisati
     ir::BlockId alone = id;
     std::vector<ir::Value>& insts = function.blocks[id].insts;
     std::size_t kept = 1;
-    const ir::Value comparison = bounded_branch(function, facts.shapes, reads, id).comparison;
+    const ir::Value comparison = bounded_branch(function, facts.patterns, reads, id).comparison;
     if (comparison != ir::kNone) {
       const auto at = std::ranges::find(insts, comparison);
       std::rotate(at, at + 1, insts.end() - 1);

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/analysis/shared.hpp"
 #include "cpu/cuts/liveness.hpp"
 
 namespace quern::cpu::cuts {
 namespace {
 
-constexpr std::uint32_t kWarp = 32;
 /// Wider gangs gain nothing more: eight accumulators hide the latency of one operation.
 constexpr std::uint32_t kMaxWidth = 8;
 /// Limit for instructions times width: above it, the compile time outweighs the gain.
@@ -21,7 +21,7 @@ bool parts_by_data(const ir::Function& function, const analysis::Analysis& facts
     if (!facts.divergent_branch[id] || facts.loop_of[id] == ir::kNone) return false;
     const ir::Inst& condition = function[function[function.blocks[id].insts.back()].args[0]];
     return condition.op != ir::Op::icmp ||
-           !std::ranges::all_of(condition.args, [&](ir::Value arg) { return facts.shapes[arg].scalar(); });
+           !std::ranges::all_of(condition.args, [&](ir::Value arg) { return facts.patterns[arg].scalar(); });
   });
 }
 
@@ -41,7 +41,7 @@ std::uint64_t pressure(const ir::Function& function, const analysis::Analysis& f
   for (const ir::BlockId id : facts.order) {
     std::uint64_t bytes = 0;
     const auto count = [&](ir::Value value) {
-      if (!facts.shapes[value].scalar() && !shared[value])
+      if (!facts.patterns[value].scalar() && !shared[value])
         bytes += std::max(8u, ir::bit_size(function[value].type)) / 8;
     };
     std::ranges::for_each(liveness.live_in[id], count);
@@ -69,7 +69,7 @@ std::uint64_t register_bytes(Isa isa) {
 
 GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& facts,
                      const Specialisation& specialisation, bool barriers) {
-  const std::uint32_t full_warps = specialisation.threads() / kWarp;
+  const std::uint32_t full_warps = specialisation.threads() / kWarpSize;
   if (specialisation.gang != 0) {
     if (specialisation.gang < 2 || full_warps % specialisation.gang != 0 || full_warps == 0) return {};
     return {specialisation.gang, analysis::find_shared(function, specialisation)};
@@ -77,7 +77,7 @@ GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& fac
   if (full_warps < 2 || !(barriers || loads_in_loop(function, facts)) || parts_by_data(function, facts))
     return {};
   std::vector<bool> shared = analysis::find_shared(function, specialisation);
-  const std::uint64_t bytes = kWarp * std::max<std::uint64_t>(4, pressure(function, facts, shared));
+  const std::uint64_t bytes = kWarpSize * std::max<std::uint64_t>(4, pressure(function, facts, shared));
   const std::uint64_t most =
       std::min<std::uint64_t>({kMaxWidth, full_warps, register_bytes(specialisation.isa) / bytes,
                                kMaxInsts / std::max<std::size_t>(1, function.insts.size())});

@@ -36,7 +36,7 @@ class Finder {
   }
 
  private:
-  /// implied_[v]: everything that v's shapes name, in either analysis, transitively.
+  /// implied_[v]: everything that v's patterns name, in either analysis, transitively.
   void find_implied(const std::vector<const analysis::Analysis*>& facts) {
     implied_.resize(function_.insts.size());
     for (ir::Value value = 0; value < function_.insts.size(); ++value) {
@@ -46,7 +46,7 @@ class Finder {
         const ir::Value next = open.back();
         open.pop_back();
         for (const analysis::Analysis* analysis : facts)
-          for (const ir::Value named : named_by(analysis->shapes[next]))
+          for (const ir::Value named : named_by(analysis->patterns[next]))
             if (named != value && std::find(found.begin(), found.end(), named) == found.end()) {
               found.push_back(named);
               open.push_back(named);
@@ -54,12 +54,13 @@ class Finder {
       }
     }
   }
-  static std::vector<ir::Value> named_by(const analysis::Shape& shape) {
+  static std::vector<ir::Value> named_by(const analysis::LanePattern& pattern) {
     std::vector<ir::Value> named;
-    if (shape.kind == analysis::ShapeKind::affine)
-      for (const analysis::Term& term : shape.terms)
+    if (pattern.kind == analysis::LanePatternKind::affine)
+      for (const analysis::Term& term : pattern.terms)
         if (term.coefficient != ir::kNone) named.push_back(term.coefficient);
-    if (shape.kind == analysis::ShapeKind::offset32 && shape.index != ir::kNone) named.push_back(shape.index);
+    if (pattern.kind == analysis::LanePatternKind::offset32 && pattern.index != ir::kNone)
+      named.push_back(pattern.index);
     return named;
   }
 

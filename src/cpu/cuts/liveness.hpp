@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes which values are read in or after a block. A read of a value is also a read of the values that its
-// shape refers to (coefficients, the index of an offset32), since its vector is computed from them.
+// pattern refers to (coefficients, the index of an offset32), since its vector is computed from them.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ struct Liveness {
   std::vector<bool> crosses;                    ///< by Value: a phi, or read outside its block
 };
 
-/// `facts`: the analyses whose shapes are in use.
+/// `facts`: the analyses whose patterns are in use.
 Liveness find_liveness(const ir::Function& function, const std::vector<const analysis::Analysis*>& facts);
 
 }  // namespace quern::cpu::cuts

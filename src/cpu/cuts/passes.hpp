@@ -17,11 +17,11 @@ Expected<void> choose_dispatch(ir::Function& function, Plan& plan, const Special
 /// Moves each extract right behind its operand: then the elements need no storage of their own.
 void place_extracts(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// Dispatched functions: what lanes wait at becomes the first instruction of its block (Plan::waits), and a
+/// Dispatched functions: an operation at which lanes wait becomes the first of its block (Plan::waits), and a
 /// barrier is alone with its branch.
 void cut_at_waits(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// Other functions: a barrier stands right before its block's branch (Plan::barrier).
+/// Other functions: a barrier is right before its block's branch (Plan::barrier).
 void cut_after_barriers(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Analyses the function for the cuts that follow (Plan::uncut). Errors: as analysis::analyse() has them, as
@@ -42,7 +42,7 @@ void cut_where_gangs_part(ir::Function& function, Plan& plan, const Specialisati
 /// The safe analysis of the function as it is now cut.
 Expected<void> analyse_masked(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// The optimistic one. If the cuts have invalidated its assumptions, full code rests on the safe one.
+/// The optimistic one. If the cuts have invalidated its assumptions, full code uses the safe one.
 Expected<void> analyse_full(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Finds the blocks at which lanes have ended (Plan::ends).

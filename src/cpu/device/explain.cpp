@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/device/replay.hpp"
 #include "cpu/engine/fault.hpp"
 
@@ -67,8 +68,6 @@ void describe(const ir::Function& function, ir::Value value, engine::Fault& faul
   fault.space = name_of(inst.attr.space);
 }
 
-constexpr std::uint32_t kLanes = 32;
-
 bool is_of_address(const engine::Fault& fault) {
   return fault.kind == engine::FaultKind::illegal_address ||
          fault.kind == engine::FaultKind::misaligned_address;
@@ -80,9 +79,9 @@ bool find_thread(const CodeSites& sites, ir::Value access, engine::Fault& fault,
   const std::optional<Offender> found =
       find_offender(sites.module, access, fault, job, worker, *worker.services().memory);
   if (!found) return false;
-  fault.warp = found->thread / kLanes;
+  fault.warp = found->thread / kWarpSize;
   fault.warp_count = 1;
-  fault.lane = found->thread % kLanes;
+  fault.lane = found->thread % kWarpSize;
   fault.knows_lane = true;
   fault.kernel_address = found->address;
   describe(sites.module.functions[0], found->access, fault);

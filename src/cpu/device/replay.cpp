@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/ir/fold.hpp"
 
 namespace quern::cpu::device {
@@ -20,7 +21,6 @@ using engine::Index3;
 using ir::Op;
 using ir::Value;
 
-constexpr std::uint32_t kLanes = 32;
 /// Instructions of all threads together: a few tenths of a second.
 constexpr std::uint64_t kMaxSteps = 20'000'000;
 constexpr std::uint64_t kPage = 4096;
@@ -346,7 +346,7 @@ class Thread {
     const auto of = [&](ir::Special first) {
       return static_cast<std::size_t>(which) - static_cast<std::size_t>(first);
     };
-    const std::uint32_t lane = number_ % kLanes;
+    const std::uint32_t lane = number_ % kWarpSize;
     const auto& dim = scene_.launch.block;
     switch (which) {
       case ir::Special::tid_x:
@@ -480,8 +480,8 @@ std::optional<Offender> find_offender(const ir::Module& module, ir::Value access
   if (!scene.probe.works()) return std::nullopt;
   const std::uint32_t threads = launch.block[0] * launch.block[1] * launch.block[2];
   const bool knows_warps = fault.warp_count != 0;
-  const std::uint32_t group = (knows_warps ? fault.warp_count : 1) * kLanes;
-  const std::uint32_t begin = knows_warps ? fault.warp * kLanes : 0;
+  const std::uint32_t group = (knows_warps ? fault.warp_count : 1) * kWarpSize;
+  const std::uint32_t begin = knows_warps ? fault.warp * kWarpSize : 0;
   const std::uint32_t end = knows_warps ? std::min(begin + group, threads) : threads;
   for (std::uint32_t first = begin; first < end; first += group) {
     bool certain = true;

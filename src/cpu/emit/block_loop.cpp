@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <memory>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/abi/warps.hpp"
 #include "cpu/emit/llvm/llvm_target.hpp"
 
@@ -24,7 +25,7 @@ struct WarpKind {
   // A gang of `width` such warps.
   std::uint32_t width = 1;
   llvm::Function* gang = nullptr;
-  std::uint32_t last_common_state = 0;  ///< the gang goes on from the states up to it
+  std::uint32_t last_common_state = 0;  ///< the gang continues from the states up to it
 };
 
 class RunEmitter {
@@ -38,8 +39,8 @@ class RunEmitter {
         specialisation_(specialisation),
         callees_(callees),
         at_(context_) {
-    const std::uint32_t full_warps = specialisation.threads() / kLanes;
-    const std::uint32_t rest = specialisation.threads() % kLanes;
+    const std::uint32_t full_warps = specialisation.threads() / kWarpSize;
+    const std::uint32_t rest = specialisation.threads() % kWarpSize;
     if (full_warps != 0) kinds_.push_back({.plan = &plan_, .count = full_warps, .width = plan.gang.width});
     if (rest != 0)
       kinds_.push_back(
@@ -171,7 +172,7 @@ class RunEmitter {
         false);
     llvm::Function* made = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module_);
     set_state_attributes(*made);
-    made->addParamAttr(2, llvm::Attribute::NoAlias);  // nobody else knows where the frames are
+    made->addParamAttr(2, llvm::Attribute::NoAlias);  // no other pointer refers to the frames
     return made;
   }
 
@@ -271,8 +272,8 @@ class RunEmitter {
     at_.CreateCondBr(at_.CreateICmpEQ(next, at_.getInt64(0)), end, head);
   }
 
-  /// For the report of a fault. Atomic: LLVM knows nothing of faults, and would store at the end of the loop.
-  /// (Volatile, nothing behind it would be moved out of the loop.)
+  /// For the report of a fault. Atomic: LLVM does not know that code may fault, and would store at the end of
+  /// the loop. (A volatile store would keep LLVM from moving code behind it out of the loop.)
   void note_running(std::uint64_t offset, llvm::Value* what) {
     const llvm::Align align(what->getType()->isIntegerTy(64) ? 8 : 4);
     at_.CreateAlignedStore(what, field(worker_, offset), align)->setAtomic(llvm::AtomicOrdering::Monotonic);
@@ -391,7 +392,7 @@ class RunEmitter {
   }
 
   /// The warps of a gang that are at the same inputs, where the gang can continue, make their step together;
-  /// other warps, and those that split off on the way, make it one by one.
+  /// other warps, and those that leave the gang in the step, make it one by one.
   Round emit_gang_call(const WarpKind& kind, llvm::Value* frames, llvm::Value* warp, const Round& sum) {
     llvm::BasicBlock* together = block("together");
     llvm::BasicBlock* joint = block("joint");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/emit/device_functions.hpp"
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/emit/llvm/llvm_target.hpp"
 
 namespace quern::cpu::emit {
@@ -10,7 +11,7 @@ namespace {
 constexpr unsigned kFixedArguments = 8;
 
 llvm::Type* lanes_of(llvm::LLVMContext& context, ir::Type type) {
-  return llvm::FixedVectorType::get(scalar_type(context, type), kLanes);
+  return llvm::FixedVectorType::get(scalar_type(context, type), kWarpSize);
 }
 
 llvm::FunctionType* type_of_callee(llvm::LLVMContext& context, const ir::Function& function) {

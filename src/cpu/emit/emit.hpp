@@ -26,8 +26,8 @@ using OwnedLlvmCode = std::unique_ptr<LlvmCode, DeleteLlvmCode>;
 
 enum class WithSites : bool { no, yes };
 
-/// Everything in `module` that the emitter has no code for: operations, barriers and ends of threads in
-/// device functions. All of it, as errors with code "ptx-unsupported".
+/// Operations in `module` that the emitter does not support, and barriers and ends of threads in device
+/// functions: all of them, as errors with code "ptx-unsupported".
 Expected<void> check_emittable(const ir::Module& module);
 
 /// Puts the locations of all functions in one list, to which their instructions refer from then on.
@@ -56,7 +56,7 @@ Expected<void> reduce_loop_strength(LlvmCode& code);     ///< LoopStrengthReduce
 Expected<void> compute_masks_as_words(LlvmCode& code);   ///< AVX-512 (mask_words.hpp)
 Expected<void> keep_logic_from_selects(LlvmCode& code);  ///< AVX-512 (masked_ternlog.hpp)
 
-/// Makes an object file in memory. After it, the LLVM IR is no longer as it was.
+/// Makes an object file in memory. Changes the LLVM IR.
 Expected<void> make_object(LlvmCode& code);
 
 /// Links the object of make_object(), and adds the facts about `module` that the device needs.
@@ -71,7 +71,7 @@ Expected<std::string> print_assembly(LlvmCode& code);
 /// The processor as LLVM generates code for it: name and features. Starts no code generator.
 std::string processor_identity();
 
-/// The widest instruction set of this processor, whatever the environment variable says.
+/// The widest instruction set of this processor, without regard to the environment variable.
 Isa processor_isa();
 /// True if this processor runs portable code (Specialisation::portable) for `isa`.
 bool runs_portable(Isa isa);

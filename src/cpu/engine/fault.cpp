@@ -34,8 +34,8 @@ namespace {
 __attribute__((tls_model("initial-exec"))) thread_local KernelRun* current_run = nullptr;
 
 constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-/// Earlier handlers of one signal. A program may install its own handler over ours later; then we install
-/// ours again, and the list grows. Entries are written before `count` says so and never change.
+/// Earlier handlers of one signal. A program may replace quern's handler by its own later; then quern's is
+/// installed again, and the list grows. Entries are written before `count` says so and never change.
 struct Predecessors {
   static constexpr std::size_t kMax = 16;
   std::array<struct sigaction, kMax> actions;
@@ -98,7 +98,7 @@ void chain(int signal, siginfo_t* info, void* context) {
   const bool has_function = (previous.sa_flags & SA_SIGINFO) != 0 ||
                             (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN);
   if (!has_function) {
-    // The instruction runs again and meets the default action; a signal that was sent is sent again.
+    // The instruction runs again under the default action; a signal that was sent is sent again.
     ::sigaction(signal, &previous, nullptr);
     if (info->si_code <= 0) ::raise(signal);
     return;
@@ -114,7 +114,7 @@ void chain(int signal, siginfo_t* info, void* context) {
   chain_frame = outer_frame;
 }
 
-/// A run that ends at this place leaves nothing half done: no lock is held, no destructor is due.
+/// True if a run may end at this instruction: no lock is held there, and no destructor is to run.
 bool may_end_at(const KernelRun& run, const void* pc) noexcept {
   const auto* const at = static_cast<const std::byte*>(pc);
   const TextRange helpers = helper_text();
@@ -328,7 +328,7 @@ void note_running_threads(Fault& fault, const WorkerState& worker, std::uint64_t
 
 void raise_fault(const Fault& fault) {
   KernelRun* run = current_run;
-  if (run == nullptr) std::abort();  // a device helper was called outside a kernel: a defect of ours
+  if (run == nullptr) std::abort();  // a device helper was called outside a kernel: a defect in quern
   run->fault = fault;
   quern_cpu_leave_stack(&run->saved);
 }

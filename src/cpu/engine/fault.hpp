@@ -36,10 +36,10 @@ enum class FaultKind : std::uint8_t {
 
 struct Fault {
   FaultKind kind = FaultKind::none;
-  std::uint64_t address = 0;                   ///< for an address fault, as far as the processor tells
+  std::uint64_t address = 0;                   ///< for an address fault, if the processor reports it
   std::uint32_t location = ~std::uint32_t{0};  ///< an index into KernelCode::locations; beyond: not known
   std::uint32_t lane = 0;
-  bool knows_lane = false;  ///< a fault of the kernel's own making, which says where it was; or explained
+  bool knows_lane = false;  ///< the kernel reported the fault itself, or an explanation found the lane
   /// The kernel's instruction that the processor could not run, or its call of a helper; null: none.
   const std::byte* pc = nullptr;
   // Found out by a FaultExplainer.
@@ -69,7 +69,7 @@ struct KernelRun {
   bool may_overflow = false;  ///< the kernel calls functions that may call themselves
   Fault fault;
   SavedStack here;             ///< the point of suspension
-  void* fake_stack = nullptr;  ///< and what AddressSanitizer keeps of its frames meanwhile
+  void* fake_stack = nullptr;  ///< AddressSanitizer's state of its frames
   /// Set by another thread to end the run. The run ends when it next yields or calls the host, or when a
   /// signal interrupts it in its own code (request_stop).
   std::atomic<bool> stop{false};
@@ -112,8 +112,8 @@ void note_running_threads(Fault& fault, const WorkerState& worker, std::uint64_t
 /// Ends the current run of this thread if it shall stop.
 void end_if_stopped();
 
-/// Requests the thread that is inside `run` to end it, whatever it is doing; to be called again until the run
-/// has ended, since code outside the kernel cannot be interrupted. The caller must ensure that the run is not
+/// Requests the thread that is inside `run` to end it. To be called again until the run has ended, since code
+/// outside the kernel cannot be interrupted. The caller must ensure that the run is not
 /// over.
 void request_stop(KernelRun& run, pthread_t thread);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about the fault that ended a context: the launch, the threads, the place, and the access.
+// Facts about the fault that ended a context: the launch, the threads, the source line, and the access.
 #pragma once
 
 #include <array>

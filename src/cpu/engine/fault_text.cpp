@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/engine/fault_text.hpp"
 
+#include "cpu/abi/warp_size.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +11,6 @@
 
 namespace quern::cpu::engine {
 namespace {
-
-constexpr std::uint64_t kWarpLanes = 32;
 
 /// The details that the CUresult does not carry.
 std::string_view reason(FaultKind kind) {
@@ -39,8 +39,8 @@ std::string text_of(const Index3& at) { return fmt::format("({},{},{})", at[0], 
 void locate_threads(const Fault& fault, FaultReport& report) {
   const Index3& dim = report.block_dim;
   const std::uint64_t threads = std::uint64_t{dim[0]} * dim[1] * dim[2];
-  const std::uint64_t first = fault.warp * kWarpLanes;
-  const std::uint64_t end = std::min(first + fault.warp_count * kWarpLanes, threads);
+  const std::uint64_t first = std::uint64_t{fault.warp} * kWarpSize;
+  const std::uint64_t end = std::min(first + std::uint64_t{fault.warp_count} * kWarpSize, threads);
   if (fault.warp_count == 0 || first >= end) return;
   const bool exact = fault.knows_lane && first + fault.lane < end;
   report.first_thread = coordinates(exact ? first + fault.lane : first, dim);

@@ -13,6 +13,7 @@
 
 #include "cpu/abi/facts.hpp"
 #include "cpu/abi/state.hpp"
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/output.hpp"
@@ -44,7 +45,7 @@ std::optional<std::uint64_t> read_number(const Worker& worker, std::uint64_t add
   return bits;
 }
 
-/// A device function's outcome: its result, or that the kernel gave it a bad address or memory ran out.
+/// The outcome of a device function: its result, an invalid address from the kernel, or no memory.
 struct Outcome {
   std::uint64_t result = 0;
   FaultKind fault = FaultKind::none;
@@ -79,7 +80,7 @@ std::string block_text(const Worker& worker, const WorkerState& state, const Lau
 
 std::string thread_text(const WorkerState& state, const LaunchState& launch) {
   if (state.warp_index == kUnknownWarp) return "[?,?,?]";
-  return coordinates(std::uint64_t{state.warp_index} * 32 + state.fault_lane, launch.block);
+  return coordinates(std::uint64_t{state.warp_index} * kWarpSize + state.fault_lane, launch.block);
 }
 
 Outcome device_assertfail(Worker& worker, const WorkerState& state, const LaunchState& launch,

@@ -28,8 +28,8 @@ class FaultExplainer {
   virtual void explain(Fault& fault, const LaunchJob& job, const Worker& worker) const noexcept = 0;
 };
 
-/// A grid to run. The first part is fixed when it is submitted, the second is its progress, shared by the
-/// workers.
+/// A grid to run. The members of the first part do not change after it is submitted; those of the second are
+/// its progress, which the workers share.
 struct LaunchJob {
   RunBlocks run = nullptr;
   const std::byte* text_begin = nullptr;
@@ -40,20 +40,20 @@ struct LaunchJob {
   std::uint64_t block_count = 0;
   bool cooperative = false;  ///< every block runs at the same time as every other
   bool waits = false;        ///< blocks may wait for others, or for the host
-  bool is_copy = false;      ///< a copy made by a kernel: cancelling leaves it, as it leaves all copies
+  bool is_copy = false;      ///< a copy made by a kernel: cancelling does not end copies
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
   std::uint64_t heap_bytes = 0;
   std::string kernel;                                    ///< its author's name for it
   const std::vector<ir::Location>* locations = nullptr;  ///< for Fault::location
-  const FaultExplainer* explainer = nullptr;             ///< null: faults stay as the processor tells them
+  const FaultExplainer* explainer = nullptr;             ///< null: faults are not explained
   std::shared_ptr<const void> keep_alive;                ///< owns code, symbols, locations and the explainer
   std::shared_ptr<const void> workspace;                 ///< owns the target of state.grid_workspace
-  std::vector<std::shared_ptr<Mapping>> mappings;  ///< memory of the host's through which it may wait for it
+  std::vector<std::shared_ptr<Mapping>> mappings;  ///< host memory through which it may wait for the host
   std::chrono::nanoseconds limit{0};               ///< of its running time; 0: none
 
   std::atomic<std::uint64_t> next_block{0};
-  std::atomic<bool> stopped{false};         ///< a worker met a fault, the time is over, or it was cancelled
+  std::atomic<bool> stopped{false};  ///< a worker met a fault, its time limit is over, or it was cancelled
   std::atomic<std::int64_t> started_ns{0};  ///< monotonic; set where launches are watched
   std::atomic<bool> timed_out{false};
   bool exhausted() const noexcept {
@@ -94,7 +94,7 @@ struct EventPoint {
 struct RecordJob {
   std::shared_ptr<EventPoint> point;
 };
-/// Nothing to do; there for its dependencies.
+/// Does nothing; it has dependencies.
 struct WaitJob {};
 
 using Job = std::variant<WaitJob, RecordJob, HostJob, TransferJob, std::unique_ptr<LaunchJob>>;

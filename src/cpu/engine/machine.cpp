@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
-/// The number in a control file; nothing for "max" or a file that is not there.
+/// The number in a control file; nullopt for "max" or a missing file.
 std::optional<std::uint64_t> number_in(const std::string& path) {
   std::ifstream file(path);
   std::uint64_t number = 0;

@@ -19,8 +19,8 @@ Word differing_bytes(Word a, Word b) {
   return mask;
 }
 
-/// Synchronises one word. Host and kernels may write meanwhile: neither change is lost or torn; a write that
-/// comes too late is seen the next time.
+/// Synchronises one word. Host and kernels may write meanwhile: neither change is lost or torn; a later
+/// write takes effect the next time.
 template <class Word>
 void bring_word(Word& host, Word& shadow, Word& agreed) {
   const std::atomic_ref<Word> at_host(host), at_shadow(shadow);

@@ -116,7 +116,7 @@ std::shared_ptr<Allocation> Memory::remove_from_heap(const void* base, std::uint
 }
 
 bool Memory::remove(const Allocation& allocation) {
-  std::shared_ptr<Allocation> removed;  // let go of after the lock
+  std::shared_ptr<Allocation> removed;  // released after the lock
   const base::LockGuard lock(mutex_);
   const auto found = allocations_.find(allocation.base);
   if (found == allocations_.end() || found->second.get() != &allocation) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every allocation of the device, and whom it belongs to.
+// All allocations of the device, and their owners.
 #pragma once
 
 #include <atomic>
@@ -48,7 +48,7 @@ struct Allocation {
   unsigned flags = 0;
   std::shared_ptr<Mapping> mapping;  ///< of mapped registered memory
   std::weak_ptr<Mapping> shadow_of;  ///< of a shadow
-  Reuse reuse = Reuse::soon;         ///< of its addresses; written before the last reference goes
+  Reuse reuse = Reuse::soon;         ///< of its addresses; written before the last reference is released
 
  private:
   Arena* arena;
@@ -80,7 +80,7 @@ class Memory {
   /// Registers the host's own memory; null if some of it is registered already.
   std::shared_ptr<Allocation> adopt(std::byte* base, const MemoryRequest& request,
                                     std::shared_ptr<Mapping> mapping) QUERN_EXCLUDES(mutex_);
-  /// The mappings that kernels of `owner` see.
+  /// The mappings that kernels of `owner` can access.
   std::vector<std::shared_ptr<Mapping>> mappings(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
   /// The allocation that `address` lies in, or null.
   std::shared_ptr<Allocation> find(const void* address) QUERN_EXCLUDES(mutex_);
@@ -88,8 +88,8 @@ class Memory {
   std::shared_ptr<Allocation> find_range(const void* address, std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
   /// Removes the allocation of that kind that starts at `base` from the table; null if there is none.
   std::shared_ptr<Allocation> remove(const void* base, AllocationKind kind) QUERN_EXCLUDES(mutex_);
-  /// The same for what a kernel of `owner` got from malloc(); null also where another context's kernel got
-  /// it.
+  /// The same for memory that malloc() returned to a kernel of `owner`; null also for memory of another
+  /// context's kernel.
   std::shared_ptr<Allocation> remove_from_heap(const void* base, std::uint64_t owner) QUERN_EXCLUDES(mutex_);
   /// Takes out that very allocation; false: it is not there any more.
   bool remove(const Allocation& allocation) QUERN_EXCLUDES(mutex_);

@@ -20,9 +20,9 @@ struct Print {
   std::uint64_t owner = 0;
 };
 
-/// Delivers printf output to a function, or, if there is none or it does not take a text, to the stdout of
-/// the process. Texts are delivered whole and one at a time, by any thread, and no lock is held while the
-/// function runs. Thread-safe.
+/// Delivers printf output to a function. If there is none, or it does not accept a text, the output goes to
+/// the stdout of the process. Texts are delivered whole and one at a time, by any thread, and no lock is held
+/// while the function runs. Thread-safe.
 class Output {
  public:
   /// Returns false if it did not take the text.

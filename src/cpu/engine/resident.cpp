@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/abi/warps.hpp"
 #include "cpu/engine/mapping.hpp"
 #include "cpu/engine/output.hpp"
@@ -57,7 +58,7 @@ void copy(std::vector<std::byte>& to, const std::byte* from, std::uint64_t bytes
 void quern_cpu_yield(WorkerState*) { suspend_run(); }
 
 std::uint32_t resident_blocks(std::uint32_t threads, std::uint64_t shared_bytes) noexcept {
-  const std::uint32_t whole_warps = (threads + 31) / 32 * 32;
+  const std::uint32_t whole_warps = (threads + kWarpSize - 1) / kWarpSize * kWarpSize;
   const std::uint64_t by_threads = kMaxThreads / std::max(whole_warps, 1u);
   const std::uint64_t by_shared = kSharedBytes / (shared_bytes + kSystemSharedBytes);
   return static_cast<std::uint32_t>(std::min<std::uint64_t>({kMaxBlocks, by_threads, by_shared}));
@@ -66,7 +67,7 @@ std::uint32_t resident_blocks(std::uint32_t threads, std::uint64_t shared_bytes)
 // --- local memory of a block that waits
 
 LanesLocal::LanesLocal(const WorkerState& state, const WorkerNeeds& needs)
-    : base_(state.local_base), stride_(state.local_stride), lanes_(std::uint64_t{needs.warps} * 32) {
+    : base_(state.local_base), stride_(state.local_stride), lanes_(std::uint64_t{needs.warps} * kWarpSize) {
   lane_bytes_ = needs.local_bytes == 0 ? 0 : std::min(stride_, round_up(needs.local_bytes, 16));
   own_bytes_ = lane_bytes_ - std::min(lane_bytes_, needs.activation_bytes);
 }
@@ -199,7 +200,7 @@ class Residents {
   /// thread runs all of them.
   static std::uint64_t most(const LaunchJob& job) {
     if (job.cooperative) return job.block_count;
-    return std::max(1u, resident_blocks(job.needs.warps * 32, job.state.total_shared_bytes));
+    return std::max(1u, resident_blocks(job.needs.warps * kWarpSize, job.state.total_shared_bytes));
   }
 
   bool any_taken() const {
@@ -267,7 +268,7 @@ class Residents {
   Worker& worker_;
   const std::uint64_t most_;
   std::size_t ready_ = 0;             ///< blocks prepared for this launch
-  ResidentBlock* present_ = nullptr;  ///< the block whose memory is in place
+  ResidentBlock* present_ = nullptr;  ///< the block whose memory is in the worker
   bool ended_ = false;                ///< some block ended in this round
   Fault fault_;
 };

@@ -46,11 +46,11 @@ class ResidentBlock {
   /// Runs the block until it has ended or waits.
   StayEnd go_on();
   bool is_taken() const noexcept { return taken_; }
-  /// The launch was stopped: its block will not go on.
+  /// The launch was stopped: its block does not continue.
   void abandon() noexcept { taken_ = false; }
   const Fault& fault() const noexcept { return run_->fault; }
 
-  /// Moves its memory into place, or out of the way.
+  /// Copies its memory into the worker's memory, and back.
   void move_in();
   void move_out();
 

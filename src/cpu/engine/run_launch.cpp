@@ -14,8 +14,8 @@ struct Loop {
   Worker& worker;
   std::uint32_t worker_count;
 
-  /// Big grids in few, large steps, the last blocks one by one; a fault elsewhere is noticed after at most
-  /// 1,024 blocks.
+  /// Runs big grids in a few large chunks, and the last blocks one by one. Notices a fault of another worker
+  /// after at most 1,024 blocks.
   void run() {
     constexpr std::uint64_t kMaxChunk = 1024;
     const std::uint64_t steps = std::uint64_t{16} * worker_count;

@@ -1,52 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, the threads that serve them, and the threads that wait for them and lend a hand.
+// Streams, the threads that serve them, and the callers that wait for them.
 //
-// Three groups of threads, each started when first needed: compute threads run launches, one copies and
-// fills, one runs host functions; so neither a long kernel nor a slow host function holds up a copy on
-// another stream. A thread that waits for a stream runs what that stream has ready itself: a small launch
+// There are three groups of threads, each started when first needed: compute threads run launches, one thread
+// copies and fills, one runs host functions. So neither a long kernel nor a slow host function delays a copy
+// on another stream. A thread that waits for a stream runs the stream's ready command itself: a small launch
 // followed by a synchronisation needs no other thread.
 //
-// A submitted job must start without anyone waiting for it, but waking a thread costs more than a small
-// launch. So of the idle threads of a group one *polls* for a while (sleeps briefly and looks) and only the
-// others are *parked*; a small job wakes nobody while one polls.
+// A submitted job must start even if no caller waits for it, but waking a thread costs more than a small
+// launch. So one idle thread of a group *polls* for a while (sleeps briefly and looks), and only the others
+// are *parked*; a small job wakes no thread while one polls.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "base/thread_annotations.hpp"
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/jobs.hpp"
+#include "cpu/engine/progress.hpp"
+#include "cpu/engine/runnable_commands.hpp"
 #include "cpu/engine/stream.hpp"
+#include "cpu/engine/stream_queues.hpp"
+#include "cpu/engine/thread_groups.hpp"
 #include "cpu/engine/watchdog.hpp"
 #include "cpu/engine/worker.hpp"
 
 namespace quern::cpu::engine {
 
 /// Lives until the process ends: its threads are never joined. Thread-safe. Takes no other lock while it
-/// holds its own.
+/// holds its own, which guards the state of the classes that it is made of: the queues of the streams, the
+/// commands that threads may take, and the groups of threads.
 class Scheduler {
  public:
-  /// No launch runs for longer than its own limit or, without one, `limit`; 0: for as long as it likes.
+  /// No launch runs for longer than its own limit or, without one, `limit`; 0: no limit.
   explicit Scheduler(std::vector<std::unique_ptr<Worker>> workers, std::chrono::milliseconds limit = {});
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
   std::uint32_t worker_count() const noexcept { return static_cast<std::uint32_t>(workers_.size()); }
 
-  /// To be synchronized with before it is let go: who finished a stream's last command may still look at the
-  /// stream when those who waited for that stream or for an event alone go on.
-  std::shared_ptr<Domain> make_domain();
+  /// Synchronize with the domain before its last owner releases it: the thread that finished a stream's last
+  /// command may still read the stream when callers that waited for that stream or for an event continue.
+  static std::shared_ptr<Domain> make_domain() { return StreamQueues::make_domain(); }
   std::shared_ptr<Stream> make_stream(Domain& domain, bool blocking, int priority = 0) QUERN_EXCLUDES(mutex_);
   /// The stream is no longer used from outside; its queued work still runs.
   void retire(Stream& stream) QUERN_EXCLUDES(mutex_);
 
-  /// Drops everything that is submitted to the domain's streams from now on, as after a fault.
+  /// Drops all commands that are submitted to the domain's streams from now on, as after a fault.
   void close(Domain& domain) QUERN_EXCLUDES(mutex_);
 
   void submit(const std::shared_ptr<Stream>& stream, Job job) QUERN_EXCLUDES(mutex_);
@@ -64,92 +67,37 @@ class Scheduler {
   /// Commands submitted to any stream of the domain from now on run after `point`.
   void wait_event(Domain& domain, const EventPoint& point) QUERN_EXCLUDES(mutex_);
 
-  /// True if all that was submitted has run.
+  /// True if all submitted commands have run.
   bool idle(const Stream& stream) QUERN_EXCLUDES(mutex_);
   /// True if a job submitted now would have nothing to wait for.
   bool runs_at_once(const Stream& stream) QUERN_EXCLUDES(mutex_);
-  /// Returns when all that was submitted before the call has run or was dropped after a fault. A fault of one
-  /// launch ends all launches of its domain, wherever they are.
+  /// Returns when all commands submitted before the call have run or were dropped after a fault. A fault of
+  /// one launch ends all launches of its domain.
   void synchronize(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
   void synchronize(const Domain& domain) QUERN_EXCLUDES(mutex_);
   void synchronize(const EventPoint& point) QUERN_EXCLUDES(mutex_);
 
-  /// Ends the launches that the stream has now, running or queued, and returns when none of them runs. All
-  /// else that it has queued still runs, in its order. The context lives on.
+  /// Ends the launches that the stream has now, running or queued, and returns when none of them runs. Its
+  /// other commands still run, in their order. The context stays usable.
   void cancel(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
   /// The same for all streams of the domain.
   void cancel(const Domain& domain) QUERN_EXCLUDES(mutex_);
 
-  /// For exit(): launches have half a second to end, then they and all that is queued behind them end as
-  /// after a fault. Other threads that wait for them hear of it a second later, when the process has ended as
-  /// a rule.
+  /// For exit(): launches have half a second to end, then they and the commands queued behind them end as
+  /// after a fault. Other threads that wait for them return a second later; usually the process has ended by
+  /// then.
   void end_at_exit() QUERN_EXCLUDES(mutex_);
 
  private:
-  enum class GroupId : std::uint8_t { compute, copy, host };
-  static constexpr std::size_t kGroupCount = 3;
-  /// The threads for one kind of work.
-  struct Group {
-    std::vector<Command*> ready;  ///< by priority, those of one by their age
-    std::uint32_t max_threads = 1;
-    std::uint32_t threads = 0;   ///< started
-    std::uint32_t parked = 0;    ///< waiting in `wake`, less those notified
-    std::uint32_t notified = 0;  ///< that shall leave `wake`
-    bool polling = false;
-    std::uint64_t activity = 0;  ///< counts jobs that became ready
-    base::ConditionVariable wake;
-  };
-  /// A piece of work that a thread has taken.
-  struct Task {
-    Command* command = nullptr;
-    Worker* worker = nullptr;  ///< for a launch
-    Fault fault;
-  };
-  /// Work to be done after the mutex is released.
-  struct DeferredActions {
-    std::array<std::uint32_t, kGroupCount> notify{};
-    std::array<std::uint32_t, kGroupCount> start{};
-    bool progress = false;
-    std::vector<std::unique_ptr<Command>> finished;
-    std::vector<std::shared_ptr<Stream>> dropped;
-
-    bool empty() const noexcept {
-      constexpr std::array<std::uint32_t, kGroupCount> none{};
-      return !progress && notify == none && start == none && finished.empty() && dropped.empty();
-    }
-  };
   /// Holds the mutex; carries out the deferred actions whenever it releases it.
   class QUERN_SCOPED_CAPABILITY Section;
 
-  static GroupId group_of(const Command& command) noexcept;
-  /// A launch for which waking a thread pays at once.
-  static bool is_big(const LaunchJob& launch) noexcept;
-  Group& group(GroupId id) QUERN_REQUIRES(mutex_) { return groups_[static_cast<std::size_t>(id)]; }
-
-  // Queues (scheduler.cpp)
-  void enqueue(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command)
-      QUERN_REQUIRES(mutex_);
-  void advance(const std::shared_ptr<Stream>& stream) QUERN_REQUIRES(mutex_);
-  bool start_head(const std::shared_ptr<Stream>& stream, std::vector<std::shared_ptr<Stream>>& unblocked)
-      QUERN_REQUIRES(mutex_);
-  void pop_head(Stream& stream, std::vector<std::shared_ptr<Stream>>& unblocked) QUERN_REQUIRES(mutex_);
-  void drop_from_domain(Stream& stream) QUERN_REQUIRES(mutex_);
-  void make_ready(Command& command) QUERN_REQUIRES(mutex_);
+  // Callers that wait (scheduler.cpp)
   void wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) QUERN_EXCLUDES(mutex_);
 
-  // Taking and doing work (pool.cpp)
-  void end_domain(Domain& domain, FaultKind kind, FaultReport report) QUERN_REQUIRES(mutex_);
-  void stop_head(const std::shared_ptr<Stream>& stream) QUERN_REQUIRES(mutex_);
-  void ask_to_leave(const Domain& domain) QUERN_REQUIRES(mutex_);
-  bool any_launch_runs() const QUERN_REQUIRES(mutex_);
-  std::optional<Task> try_take(Command& command) QUERN_REQUIRES(mutex_);
-  std::optional<Task> take_from(GroupId id) QUERN_REQUIRES(mutex_);
-  std::optional<Task> take_for(const Stream& stream) QUERN_REQUIRES(mutex_);
+  // The threads (pool.cpp)
   void execute(Task& task) QUERN_EXCLUDES(mutex_);
   void finish(Task& task) QUERN_REQUIRES(mutex_);
-  bool can_take(const Command& command) const QUERN_REQUIRES(mutex_);
-  bool has_work(GroupId id) QUERN_REQUIRES(mutex_);
-  void call_for_help(GroupId id, bool urgent) QUERN_REQUIRES(mutex_);
   void thread_main(GroupId id);
   Task wait_for_task(GroupId id);
   void poll(GroupId id, Section& section) QUERN_REQUIRES(mutex_);
@@ -161,13 +109,11 @@ class Scheduler {
   const std::chrono::milliseconds limit_;  ///< of launches without one of their own; 0: none
   Watchdog watchdog_;
   base::Mutex mutex_;
-  std::array<Group, kGroupCount> groups_ QUERN_GUARDED_BY(mutex_);
-  std::vector<Worker*> free_workers_ QUERN_GUARDED_BY(mutex_);
-  const Command* cooperative_ QUERN_GUARDED_BY(mutex_) = nullptr;  ///< the one cooperative launch that runs
-  std::uint64_t progress_count_ QUERN_GUARDED_BY(mutex_) = 0;
-  std::uint32_t waiting_callers_ QUERN_GUARDED_BY(mutex_) = 0;
-  base::ConditionVariable progress_;
-  DeferredActions deferred_ QUERN_GUARDED_BY(mutex_);
+  Progress progress_ QUERN_GUARDED_BY(mutex_);
+  ThreadGroups groups_ QUERN_GUARDED_BY(mutex_);
+  RunnableCommands runnable_ QUERN_GUARDED_BY(mutex_);
+  StreamQueues queues_ QUERN_GUARDED_BY(mutex_);
+  base::ConditionVariable progressed_;       ///< for waiting callers
   std::atomic<pthread_t> exiting_thread_{};  ///< 0: the process is not exiting
 };
 

@@ -24,13 +24,13 @@ class QUERN_SCOPED_CAPABILITY Scheduler::Section {
     work();
     scheduler_.mutex_.lock();
   }
-  /// Waits on `condition`, the deferred actions so far carried out first.
+  /// Carries out the deferred actions, then waits on `condition`.
   template <class Predicate>
   void wait(base::ConditionVariable& condition, Predicate ready) QUERN_NO_THREAD_SAFETY_ANALYSIS {
     outside([] {});
     condition.wait(scheduler_.mutex_, ready);
   }
-  /// The same for so long at most; false: it was not ready in that time.
+  /// The same for `duration` at most. Returns false if it was not ready in that time.
   template <class Duration, class Predicate>
   bool wait_for(base::ConditionVariable& condition, Duration duration,
                 Predicate ready) QUERN_NO_THREAD_SAFETY_ANALYSIS {
@@ -40,8 +40,8 @@ class QUERN_SCOPED_CAPABILITY Scheduler::Section {
 
  private:
   void unlock_for_good() QUERN_NO_THREAD_SAFETY_ANALYSIS {
-    if (scheduler_.deferred_.empty()) return scheduler_.mutex_.unlock();  // most sections only look
-    DeferredActions deferred = std::exchange(scheduler_.deferred_, {});
+    if (scheduler_.progress_.deferred.empty()) return scheduler_.mutex_.unlock();  // most sections only read
+    DeferredActions deferred = std::exchange(scheduler_.progress_.deferred, {});
     scheduler_.mutex_.unlock();
     scheduler_.carry_out(std::move(deferred));
   }

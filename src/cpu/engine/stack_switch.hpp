@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a function on another stack, and leaves it from any depth: for good, as after a fault in a kernel, or
-// temporarily, as for a block that waits for others. These functions do the work of swapcontext and sigsetjmp
-// without their system calls.
+// Runs a function on another stack, and leaves it from any depth: permanently, as after a fault in a kernel,
+// or temporarily, as for a block that waits for others. These functions do the work of swapcontext and
+// sigsetjmp without their system calls.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ enum class StayEnd : int { left = 0, finished = 1, suspended = 2 };
 /// Calls function(argument) with the stack pointer at `stack_top` (16-byte aligned). Where it is left by
 /// quern_cpu_leave_stack(saved) or quern_cpu_suspend_stack(saved, here), callee-saved registers and the
 /// floating-point control words are as before the call. `function` runs with the default ones and on an
-/// aligned stack, whatever the caller's. No exception may come out of `function`, and objects alive on its
-/// stack when it is left for good are not destroyed.
+/// aligned stack, independent of the caller's. No exception may come out of `function`, and objects alive on
+/// its stack when it is left permanently are not destroyed.
 extern "C" StayEnd quern_cpu_run_on_stack(SavedStack* saved, void* stack_top, void (*function)(void*),
                                           void* argument);
 extern "C" [[noreturn]] void quern_cpu_leave_stack(SavedStack* saved);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues of jobs. All but the atomics is guarded by Scheduler::mutex_, which cannot be named here.
+// Queues of jobs. The mutex of the scheduler guards all but the atomics; it cannot be named here.
 #pragma once
 
 #include <atomic>
@@ -56,10 +56,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_acquire); }
 
  private:
-  friend class Scheduler;
+  friend class StreamQueues;
   Domain* domain_;       ///< valid while a command is queued or the stream is not retired
   const bool blocking_;  ///< ordered against the domain's legacy stream
-  const int priority_;   ///< the lower it is, the earlier what is ready is taken
+  const int priority_;   ///< ready commands of a lower number are taken first
   bool retired_ = false;
   std::deque<std::unique_ptr<Command>> queue_;
   std::uint64_t issued_ = 0;
@@ -85,7 +85,7 @@ class Domain {
     fault_.store(kind, std::memory_order_release);
   }
 
-  friend class Scheduler;
+  friend class StreamQueues;
   std::shared_ptr<Stream> legacy_;
   std::vector<std::shared_ptr<Stream>> streams_;
   std::int64_t excluded_ns_ = 0;   ///< Scheduler::exclude()

@@ -10,15 +10,15 @@
 
 #include "cpu/abi/facts.hpp"
 #include "cpu/abi/limits.hpp"
+#include "cpu/abi/warp_size.hpp"
 
 namespace quern::cpu::engine {
 namespace {
 
-constexpr std::uint32_t kLanes = 32;
 constexpr std::uint32_t kMaxWarps = 32;
-/// All lanes may be spinning this often before other warps have their turn.
+/// All lanes may be spinning in this many rounds before other warps run.
 constexpr std::uint32_t kRoundsInStep = 32;
-/// The largest number of turns in a step, whatever its loops are.
+/// The largest number of turns in a step, for any loops.
 constexpr std::uint32_t kTurnsInStep = 1u << 16;
 
 std::uint32_t bit(std::uint32_t lane) { return 1u << lane; }
@@ -31,7 +31,7 @@ void for_each_lane(std::uint32_t lanes, const Function& function) {
 template <class Predicate>
 std::uint32_t lanes_where(const WarpFrame& frame, const Predicate& predicate) {
   std::uint32_t lanes = 0;
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
     if (predicate(frame.pc[lane])) lanes |= bit(lane);
   return lanes;
 }
@@ -68,11 +68,11 @@ struct Team {
   }
 };
 
-/// Threads that `lanes` of a warp count for: a warp that is there with all it has counts for 32 (PTX ISA,
-/// "bar", "barrier": the number of threads is that of whole warps).
+/// The threads that `lanes` of a warp count as: a warp whose live lanes have all arrived counts as 32 (PTX
+/// ISA, "bar", "barrier": the number of threads is that of whole warps).
 std::uint32_t threads_of(std::uint32_t lanes, std::uint32_t live) {
   if (lanes == 0) return 0;
-  return (live & ~lanes) == 0 ? kLanes : static_cast<std::uint32_t>(std::popcount(lanes));
+  return (live & ~lanes) == 0 ? kWarpSize : static_cast<std::uint32_t>(std::popcount(lanes));
 }
 
 bool is_complete(const Team& team, const Barrier& barrier) {
@@ -98,7 +98,7 @@ void open(Team& team, Barrier& barrier) {
   std::memset(&barrier, 0, sizeof barrier);
 }
 
-/// After threads have ended: those that wait may have waited for them alone.
+/// After threads have ended: other threads may have waited for them only.
 void open_complete(Team& team) {
   for (Barrier& barrier : team.barriers)
     if (barrier.in_use && barrier.expected == 0 && is_complete(team, barrier)) open(team, barrier);
@@ -120,7 +120,7 @@ void note_warp(WorkerState* worker, std::uint32_t warp) {
 }
 
 void begin(WarpFrame& frame, std::uint32_t lanes) {
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
     frame.pc[lane] = (lanes & bit(lane)) != 0 ? 0 : lane_pc::kEnded;
   frame.live = lanes;
   frame.turns = 0;
@@ -192,9 +192,9 @@ void quern_cpu_run_warps(const LaunchState* launch, WorkerState* worker, const W
 std::uint32_t quern_cpu_choose_pc(WorkerState* worker, WarpFrame* frame) {
   if (frame->turns % kTurnsInStep == 0) return static_cast<std::uint32_t>(StepEnd::spinning);
   const std::uint32_t ready = lanes_where(*frame, [](std::uint32_t at) { return at < lane_pc::kSpinning; });
-  if (ready != 0) {  // whoever comes next after the lane that the count of turns says
-    const int turn = static_cast<int>(frame->turns / kFairTurns % kLanes);
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(std::rotr(ready, turn)) + turn) % kLanes;
+  if (ready != 0) {  // the next lane after the one that the count of turns selects
+    const int turn = static_cast<int>(frame->turns / kFairTurns % kWarpSize);
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(std::rotr(ready, turn)) + turn) % kWarpSize;
     return frame->pc[lane];
   }
   const std::uint32_t spinning =
@@ -220,7 +220,8 @@ std::uint32_t quern_cpu_sync_lanes(WarpFrame* frame, std::uint32_t at, std::uint
            other < lane_pc::kAtBarrier;
   };
   const std::uint32_t here = lanes_where(*frame, is_here);
-  // A warp_sync is met by members at any other one; all else only by those at the same instruction.
+  // A warp_sync synchronises with members at any other one, other operations only with members at the same
+  // instruction.
   const std::uint32_t present =
       (at & lane_pc::kSync) == 0 ? here : lanes_where(*frame, [](std::uint32_t other) {
         return other < lane_pc::kAtBarrier && (other & lane_pc::kSync) != 0 &&
@@ -259,7 +260,7 @@ void quern_cpu_arrive_at_barrier(WorkerState* worker, WarpFrame* frame, std::uin
                                  std::uint32_t next, std::uint32_t how, std::uint32_t id, std::uint32_t count,
                                  std::uint32_t yes, std::uint32_t location) {
   if (id >= ir::kBarriers) stuck(worker, location, lanes, ir::Trap::no_such_barrier);
-  if (count % kLanes != 0) stuck(worker, location, lanes, ir::Trap::barrier_of_part);
+  if (count % kWarpSize != 0) stuck(worker, location, lanes, ir::Trap::barrier_of_part);
   Team& team = *static_cast<Team*>(worker->team);
   Barrier& barrier = team.barriers[id];
   const bool waits = how == static_cast<std::uint32_t>(BarrierStep::wait);

@@ -36,7 +36,7 @@ class Watchdog {
   void add(Watch& watch) QUERN_EXCLUDES(mutex_);
   void remove(const Watch& watch) QUERN_EXCLUDES(mutex_);
   void main();
-  /// Ends what is late; returns when to look again.
+  /// Ends launches beyond their deadline; returns the time of the next check.
   std::chrono::steady_clock::time_point end_late() QUERN_REQUIRES(mutex_);
 
   base::Mutex mutex_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/engine/window.hpp"
 
+#include "cpu/abi/warp_size.hpp"
+
 #include <fmt/format.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -31,7 +33,7 @@ constexpr Geometry kCompact{.gap_bytes = kCompactGapBytes,
                             .lead_bytes = 2 * kCompactGapBytes + kHugePageBytes,
                             .shared_bytes = kCompactSharedBytes};
 static_assert(kCompactReachBytes <= kHugePageBytes);
-static_assert(32 * std::uint64_t{ir::kMaxThreadLocalBytes} + kHugePageBytes < kCompactGapBytes);
+static_assert(kWarpSize * std::uint64_t{ir::kMaxThreadLocalBytes} + kHugePageBytes < kCompactGapBytes);
 
 const Geometry& geometry(const WindowLayout& layout) noexcept { return layout.compact ? kCompact : kWide; }
 
@@ -70,7 +72,7 @@ WindowLayout rounded(const WindowLayout& asked) noexcept {
 constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 /// An address range that the system usually leaves free, so that a window can grow: between 32 and 48 TiB, at
-/// another place each time a program is started. The system treats it as a hint.
+/// another address in each process. The system treats it as a hint.
 void* wished_address() noexcept {
   constexpr std::uint64_t kFirst = std::uint64_t{32} << 40, kStep = std::uint64_t{16} << 30, kSteps = 1024;
   std::uint64_t random = 0;
@@ -88,7 +90,7 @@ bool commit(std::byte* base, std::uint64_t bytes) noexcept {
 }
 
 void decommit(std::byte* base, std::uint64_t bytes) noexcept {
-  // One call drops the pages, the protection and the advice, and lets the kernel merge the mappings again.
+  // One call drops the pages, the protection and the advice, and the system can merge the mappings again.
   ::mmap(base, bytes, PROT_NONE, kFlags | MAP_FIXED, -1, 0);
 }
 

@@ -68,7 +68,7 @@ class Window {
 
   bool compact() const noexcept { return layout_.compact; }
   std::byte* base() const noexcept { return base_; }
-  /// A launch that began before the window grew knows it as it was.
+  /// A launch that began before the window grew uses the earlier size.
   std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_acquire); }
   std::uint64_t reserved_bytes() const noexcept { return bytes() + 2 * gap_bytes_; }
   bool contains(const void* address) const noexcept { return Range{base_, bytes()}.contains(address); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/engine/worker.hpp"
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/resident.hpp"
 
@@ -81,7 +82,7 @@ bool Worker::reserve_local(std::uint64_t bytes) {
 
 bool Worker::prepare(const WorkerNeeds& needs) {
   state_.local_stride = stride_of(needs);
-  const std::uint64_t local = round_up(state_.local_stride * needs.warps * 32, kPageBytes);
+  const std::uint64_t local = round_up(state_.local_stride * needs.warps * kWarpSize, kPageBytes);
   if (local > kMaxLocalBytes) return false;
   if (!reserve_local(local)) return false;
   if (!frames_.reserve(needs.frame_bytes * needs.warps)) return false;

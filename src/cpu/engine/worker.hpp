@@ -32,12 +32,11 @@ struct WorkerNeeds {
   std::uint32_t warps = 1;
   std::uint64_t local_bytes = 0;  ///< of a lane
   std::uint64_t frame_bytes = 0;  ///< of a warp
-  std::uint64_t stack_bytes = 0;  ///< of a lane: local memory of what its kernel calls, behind the kernel's
+  std::uint64_t stack_bytes = 0;  ///< of a lane: local memory of called functions, behind the kernel's
   /// The last part of local_bytes, for functions that are parts of the kernel's graph. Its first 32 bits say
   /// how much of the lane's local memory is in use.
   std::uint64_t activation_bytes = 0;
-  bool may_overflow =
-      false;  ///< functions that may call themselves take of the worker's stack what they like
+  bool may_overflow = false;  ///< recursive functions use an unknown amount of the worker's stack
 };
 
 /// Memory aligned to a cache line that grows on demand; growing discards its contents.
@@ -82,13 +81,12 @@ class Worker {
   /// allocation.
   bool may_access(std::uint64_t address, std::uint64_t bytes) const;
 
-  /// For whom the running launch works: the context that pays for malloc(), and its device. Set with
-  /// prepare().
+  /// The context of the running launch, to which malloc() is charged, and its device. Set with prepare().
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
   const std::string* kernel = nullptr;  ///< its author's name for it
   std::uint64_t heap_bytes = 0;         ///< for malloc() in kernels, in all
-  /// Blocks of the running chunk: where nothing better is known, the report of a fault names these.
+  /// Blocks of the running chunk: the report of a fault names these if it knows nothing more exact.
   std::uint64_t chunk_first = 0;
   std::uint64_t chunk_count = 0;
   bool printed = false;

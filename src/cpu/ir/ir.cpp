@@ -30,7 +30,7 @@ constexpr std::string_view kWidthRelations = "<>=";
 
 /// The column `types` of an operation.
 struct TypePatterns {
-  char relation = ' ';  ///< of the instruction's width to that of its first operand; ' ': none is asked for
+  char relation = ' ';  ///< of the instruction's width to that of its first operand; ' ': none is required
   char result = '?';
   std::string_view operands;  ///< a letter each, a blank between two
   bool repeats = false;       ///< the last one stands for any number of operands

@@ -30,13 +30,13 @@ enum class Op : std::uint8_t {
 };
 std::string_view name(Op op) noexcept;
 bool has_trait(Op op, char trait) noexcept;
-/// The number of operands; -1 where it varies.
+/// The number of operands; -1 if it varies.
 int arity(Op op) noexcept;
 /// True if an instruction may have this type and operands of these types, by its row of ops.def.
 bool types_fit(Op op, Type type, std::span<const Type> operands) noexcept;
-/// At which threads of the block meet.
+/// True if threads of the block wait for each other at it.
 bool is_barrier(Op op) noexcept;
-/// Waits for the lanes that its last operand, a membermask, names.
+/// True if it waits for the lanes in its last operand, a membermask.
 bool syncs_lanes(Op op) noexcept;
 
 /// An instruction and the value it makes are one thing, named by its index in Function::insts.
@@ -107,7 +107,8 @@ enum class Special : std::uint8_t {
   globaltimer_hi,
   dynamic_smem_size,
   total_smem_size,
-  grid_workspace_lo,  ///< LaunchState::grid_workspace: where blocks of a cooperative launch meet
+  grid_workspace_lo,  ///< LaunchState::grid_workspace, for barriers between the blocks of a cooperative
+                      ///< launch
   grid_workspace_hi,
 };
 std::string_view name(Special which) noexcept;
@@ -122,7 +123,7 @@ struct Attributes {
   AtomicOp atomic = AtomicOp::add;
   Semantics semantics = Semantics::weak;
   Scope scope = Scope::none;
-  std::uint32_t alignment = 0;  ///< of a load or store, in bytes: what PTX demands (the access size)
+  std::uint32_t alignment = 0;  ///< of a load or store, in bytes, as PTX requires it (the access size)
   bool ftz = false;
   bool sat = false;
   bool nan = false;
@@ -183,8 +184,8 @@ struct Symbol {
   std::uint64_t shared_offset = 0;  ///< in the block's static shared memory (space == shared)
 };
 
-/// The address of a function, by its index in the PTX module: a number that says which, at which there is no
-/// memory. Calls through registers compare with it.
+/// The address of a function, by its index in the PTX module: a number for each function, at which there is
+/// no memory. Calls through registers compare with it.
 constexpr std::uint64_t function_address(std::uint32_t ptx_function) {
   return 0x1000 + std::uint64_t{ptx_function} * 16;
 }

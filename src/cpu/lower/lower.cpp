@@ -55,11 +55,12 @@ Diagnostic too_much_shared(const ptx::Function& entry, const ir::Function& kerne
 /// Counts all variables in local memory, those of called functions included.
 Diagnostic too_much_local(const ptx::Function& entry, const ir::Function& kernel,
                           std::string_view file_name) {
-  return too_much(entry, kernel, file_name, "local-too-large",
-                  fmt::format("the arrays of kernel '{}' that are each thread's own take more than the {} "
-                              "bytes ({:#x}) that a thread may have",
-                              entry.name, ir::kMaxThreadLocalBytes, ir::kMaxThreadLocalBytes),
-                  "make them smaller, or keep them in device memory, a part for each thread");
+  return too_much(
+      entry, kernel, file_name, "local-too-large",
+      fmt::format("the local memory of kernel '{}' is larger than the {} bytes ({:#x}) that a "
+                  "thread may have",
+                  entry.name, ir::kMaxThreadLocalBytes, ir::kMaxThreadLocalBytes),
+      "make the threads' local arrays smaller, or keep them in device memory, a part for each thread");
 }
 
 /// Structures that functions pass by value; in the memory of each thread, too.
@@ -74,8 +75,8 @@ std::optional<Diagnostic> find_large_param(const ptx::Module& module, std::strin
               .span = {.file = std::string(file_name),
                        .line = variable.position.line,
                        .column = variable.position.column},
-              .message = fmt::format("parameter {} of {} bytes is larger than the {} bytes that a thread may "
-                                     "have of its own",
+              .message = fmt::format("parameter {} of {} bytes is larger than the {} bytes of local memory "
+                                     "that a thread may have",
                                      variable.name, variable.size_bytes(), ir::kMaxThreadLocalBytes),
               .hint = "pass a pointer to it"};
   return std::nullopt;

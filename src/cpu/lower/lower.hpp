@@ -22,7 +22,7 @@ struct Translation {
   std::uint64_t static_shared_bytes = 0;
 };
 
-/// The kernel's definition. Errors: there is none of that name.
+/// The kernel's definition. Errors: no kernel has that name.
 Expected<const ptx::Function*> find_kernel(const ptx::Module& module, std::string_view kernel,
                                            std::string_view file_name);
 

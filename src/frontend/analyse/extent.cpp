@@ -10,7 +10,7 @@
 namespace quern::frontend {
 namespace {
 
-/// True for cuda.shared.array and similar functions, whatever name the module has.
+/// True for cuda.shared.array and similar functions, under any name of the module.
 bool makes_memory(const Expr& callee) {
   return callee.kind == ExprKind::attribute && callee.name == "array" &&
          (callee.items[0]->name == "shared" || callee.items[0]->name == "local");

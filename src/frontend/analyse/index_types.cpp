@@ -76,16 +76,16 @@ Type IndexTypes::tuple_part(const Expr& expr, Type base) {
   std::vector<Type> items;
   Value value;
   value.kind = Value::Kind::tuple;
-  for (const std::size_t place : specialisation_.slice_places(*expr.items[1], base->items.size())) {
-    items.push_back(base->items[place]);
-    if (whole.kind == Value::Kind::tuple) value.items.push_back(whole.items[place]);
+  for (const std::size_t at : specialisation_.slice_indices(*expr.items[1], base->items.size())) {
+    items.push_back(base->items[at]);
+    if (whole.kind == Value::Kind::tuple) value.items.push_back(whole.items[at]);
   }
   if (whole.kind == Value::Kind::tuple) specialisation_.constants[expr.id] = std::move(value);
   return types_.tuple(std::move(items));
 }
 
 /// Python's slice.indices.
-std::vector<std::size_t> Specialisation::slice_places(const Expr& slice, std::size_t count) const {
+std::vector<std::size_t> Specialisation::slice_indices(const Expr& slice, std::size_t count) const {
   const auto length = static_cast<std::int64_t>(count);
   const auto given = [&](std::size_t i) {
     return slice.items[i] != nullptr && slice.items[i]->kind != ExprKind::none;
@@ -98,13 +98,13 @@ std::vector<std::size_t> Specialisation::slice_places(const Expr& slice, std::si
     return std::clamp(value < 0 ? value + length : value, low, high);
   };
   const std::int64_t stop = bound(1, step > 0 ? high : low);
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> indices;
   for (std::int64_t at = bound(0, step > 0 ? low : high); step > 0 ? at < stop : at > stop;) {
-    places.push_back(static_cast<std::size_t>(at));
+    indices.push_back(static_cast<std::size_t>(at));
     if (step > 0 ? step >= stop - at : step <= stop - at) break;  // the next one is outside
     at += step;
   }
-  return places;
+  return indices;
 }
 
 Type IndexTypes::indexed(Type array, const Expr& index) {

@@ -292,8 +292,8 @@ void Inference::assign_items(const Expr& target, Type type, Place from, const Ex
 
 /// a[i] = value, record.field = value
 void Inference::assign_element(const Expr& target, Type type, Place from) {
-  const Type place = expression(target);
-  if (place == nullptr || type == nullptr || is_error(place) || is_error(type)) return;
+  const Type assigned = expression(target);
+  if (assigned == nullptr || type == nullptr || is_error(assigned) || is_error(type)) return;
   const Expr& base = *target.items[0];
   const Type owner = specialisation_.type(base);
   if (owner != nullptr && owner->kind == TypeKind::tuple) {
@@ -311,11 +311,13 @@ void Inference::assign_element(const Expr& target, Type type, Place from) {
          text_of(owner));
     return;
   }
-  const Type element = is_array(place) ? place->element : place;
-  const Type source = is_array(place) && is_array(type) && type->ndim <= place->ndim ? type->element : type;
-  if (converts(source, element) && (is_array(place) || !is_array(type))) return;
+  const Type element = is_array(assigned) ? assigned->element : assigned;
+  const Type source =
+      is_array(assigned) && is_array(type) && type->ndim <= assigned->ndim ? type->element : type;
+  if (converts(source, element) && (is_array(assigned) || !is_array(type))) return;
   fail(from, "types", is_complex(source) && !is_complex(element) ? "store its .real or .imag" : "",
-       "{} cannot be stored in an element of {}", text_of(type), text_of(is_array(place) ? place : element));
+       "{} cannot be stored in an element of {}", text_of(type),
+       text_of(is_array(assigned) ? assigned : element));
 }
 
 void Inference::augmented(const Stmt& node) {
@@ -454,7 +456,7 @@ Specialisation* Program::make(Declaration& declaration, const std::vector<Type>&
   infer(*this, made);
   --depth_;
   made.inferring = false;
-  made.failed = made.failed || declaration.refused;  // inferred only to find what else is wrong
+  made.failed = made.failed || declaration.refused;  // inferred only to find further errors
   if (!made.failed) {
     find_ranges(made);
     find_effects(made);

@@ -17,7 +17,7 @@ class Inference : private InferenceContext {
   Inference(Program& program, Specialisation& specialisation);
   void run();
 
-  // For its collaborators.
+  // These are for its collaborators.
   const InferenceContext& context() const { return *this; }
   Type expression(const Expr& expr);
   Type binary_types(const Expr& expr, Tok op, Type left, Type right);

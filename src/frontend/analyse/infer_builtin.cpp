@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Type inference over calls of built-ins: arguments are checked as rules.def says, then the rule is asked.
+// Type inference over calls of built-ins: arguments are checked as rules.def says, then the rule gives the
+// type.
 #include <algorithm>
 
 #include "frontend/analyse/builtin_call.hpp"

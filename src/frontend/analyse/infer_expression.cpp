@@ -495,7 +495,7 @@ Type Inference::logical(const Expr& expr) {
   for (const Expr* item : expr.items) {
     const Type type = expression(*item);
     const std::optional<bool> known = item == expr.items.back() ? std::nullopt : known_.outcome(*item);
-    if (known == (expr.op == Tok::k_and)) continue;  // not the value, whatever follows
+    if (known == (expr.op == Tok::k_and)) continue;  // not the value of the expression
     left.push_back(item);
     if (type != nullptr && !is_error(type)) {
       if (is_number(type))

@@ -43,7 +43,7 @@ bool shape_of(BuiltinCall& call, const Expr& expr, std::vector<std::int64_t>& ex
   return true;
 }
 
-/// The arguments of cuda.shared.array and cuda.local.array; null: not given.
+/// The arguments of cuda.shared.array and cuda.local.array; null if not given.
 struct ArrayArguments {
   const Expr* shape = nullptr;
   const Expr* dtype = nullptr;
@@ -222,7 +222,7 @@ Type infer_rules::const_array(BuiltinCall& call) {
   if (value.kind != Value::Kind::array || source.kind != ExprKind::name)
     return call.fail(
         source.place, "constant", "define it at the file's level: TABLE = np.array([...], dtype=np.float32)",
-        "cuda.const.array_like takes a module-level array, and '{}' is none", call.shown(source));
+        "cuda.const.array_like takes a module-level array, and '{}' is not one", call.shown(source));
   std::int64_t bytes = size_of(value.type);
   for (const std::int64_t extent : value.shape) bytes *= extent;
   if (bytes > kMostConstantBytes)
@@ -265,7 +265,7 @@ Type infer_rules::random(BuiltinCall& call) {
                      "{} takes an array of generator states, not {}", call.row.shown(), text_of(states));
   for (std::size_t i = 1; i < call.args.size(); ++i)
     if (!call.whole(i)) return call.refused();
-  return type_of_code(call.table, call.row.cuda.substr(0, call.row.cuda.find(' ')));
+  return typed_function(call.table, call.row).result;
 }
 
 }  // namespace quern::frontend

@@ -36,7 +36,9 @@ Type infer_rules::optional_integer(BuiltinCall& call) {
   return call.args.empty() || call.whole(0) ? call.table.none : call.refused();
 }
 Type infer_rules::block_vote(BuiltinCall& call) { return call.whole(0) ? call.table.int32 : call.refused(); }
-Type infer_rules::roc_place(BuiltinCall& call) { return call.whole(0) ? call.table.int64 : call.refused(); }
+Type infer_rules::roc_position(BuiltinCall& call) {
+  return call.whole(0) ? call.table.int64 : call.refused();
+}
 Type infer_rules::lane_mask(BuiltinCall& call) { return call.table.uint32; }
 Type infer_rules::this_grid(BuiltinCall& call) { return call.table.group; }
 Type infer_rules::warp_vote(BuiltinCall& call) {

@@ -88,7 +88,7 @@ struct Specialisation {
   /// Can `divisor` be 0 in `x op divisor`?
   bool may_divide_by_zero(Tok op, const Expr& divisor) const;
   /// The indices of a tuple's items that t[a:b:c] takes; its bounds are constants.
-  std::vector<std::size_t> slice_places(const Expr& slice, std::size_t count) const;
+  std::vector<std::size_t> slice_indices(const Expr& slice, std::size_t count) const;
 
  private:
   static std::optional<bool> find(const std::map<std::uint32_t, bool>& known, std::uint32_t id) {

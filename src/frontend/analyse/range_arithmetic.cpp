@@ -45,6 +45,16 @@ Range of_type(Type type) {
   return type->is_signed ? Range{-span, span - 1, true} : Range{0, span - 1, true};
 }
 
+Range clipped(const Range& range, Type type) {
+  if (is_nothing(range)) return range;
+  const Range limits = of_type(type);
+  if (type != nullptr && is_integer(type) && type->bits == 64) {
+    if (type->is_signed || range.low >= 0) return range;
+    return limits;
+  }
+  return range.low >= limits.low && range.high <= limits.high && range.exact ? range : limits;
+}
+
 Range join(const Range& a, const Range& b) {
   if (is_nothing(a)) return b;
   if (is_nothing(b)) return a;

@@ -15,6 +15,9 @@ inline bool is_nothing(const Range& range) { return range.low > range.high; }
 /// All values of the type; unbounded for types that are not integers.
 Range of_type(Type type);
 
+/// The range after a conversion to the type: a value that does not fit has wrapped.
+Range clipped(const Range& range, Type type);
+
 /// From `low` to `high`; not exact if they do not fit 64 bits.
 Range bounded(Wide low, Wide high, bool exact);
 

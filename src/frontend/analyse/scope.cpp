@@ -13,7 +13,7 @@ namespace quern::frontend {
 namespace {
 
 using Environment = std::vector<std::uint32_t>;  // by local: the version that holds now
-using Flow = std::optional<Environment>;         // nothing: not reached
+using Flow = std::optional<Environment>;         // absent if it is not reached
 
 struct Refusal {
   std::string_view what;
@@ -173,7 +173,7 @@ class Builder {
 
   // Functions inside this one.
 
-  /// As a value, a function is only its name: the captured variables would be lost.
+  /// A function as a value is only its name, and would lose its captured variables.
   void pass_on(const Expr& expr, const Function& inner) {
     for (const Parameter& parameter : inner.parameters)
       if (parameter.captured) {

@@ -21,13 +21,14 @@ constexpr RuleFacts kFacts[] = {
 #include "frontend/builtins/rules.def"
 };
 
-struct HomeRow {
+struct ModulePrefix {
   std::string_view prefix;
-  Home home;
+  BuiltinModule module;
 };
-constexpr HomeRow kHomes[] = {{"builtins.", Home::python}, {"operator.", Home::operator_},
-                              {"math.", Home::math},       {"cmath.", Home::cmath},
-                              {"numpy.", Home::numpy},     {"numba.", Home::numba}};
+constexpr ModulePrefix kModules[] = {
+    {"builtins.", BuiltinModule::python}, {"operator.", BuiltinModule::operator_},
+    {"math.", BuiltinModule::math},       {"cmath.", BuiltinModule::cmath},
+    {"numpy.", BuiltinModule::numpy},     {"numba.", BuiltinModule::numba}};
 
 struct Constant {
   std::string_view path;
@@ -38,25 +39,37 @@ const Constant kConstants[] = {
 #include "frontend/builtins/builtins.def"
 };
 
-struct Other {
-  std::string_view cuda;  // of the row for real numbers
-  std::string_view name;
+struct RealFunction {
+  std::string_view in_double, in_single, in_half, complex;
 };
-constexpr Other kComplex[] = {
-    {"sqrt", "quern::cmath::sqrt"},   {"exp", "quern::cmath::exp"},     {"log", "quern::cmath::log"},
-    {"log10", "quern::cmath::log10"}, {"sin", "quern::cmath::sin"},     {"cos", "quern::cmath::cos"},
-    {"tan", "quern::cmath::tan"},     {"asin", "quern::cmath::asin"},   {"acos", "quern::cmath::acos"},
-    {"atan", "quern::cmath::atan"},   {"sinh", "quern::cmath::sinh"},   {"cosh", "quern::cmath::cosh"},
-    {"tanh", "quern::cmath::tanh"},   {"asinh", "quern::cmath::asinh"}, {"acosh", "quern::cmath::acosh"},
-    {"atanh", "quern::cmath::atanh"},
-};
-constexpr Other kHalf[] = {
-    {"sin", "hsin"},     {"cos", "hcos"},   {"ceil", "hceil"},  {"floor", "hfloor"},
-    {"sqrt", "hsqrt"},   {"log", "hlog"},   {"log2", "hlog2"},  {"exp", "hexp"},
-    {"log10", "hlog10"}, {"exp2", "hexp2"}, {"fabs", "__habs"}, {"trunc", "htrunc"},
+constexpr RealFunction kRealFunctions[] = {
+#define QUERN_REAL_FUNCTION(in_double, in_single, in_half, complex) {in_double, in_single, in_half, complex},
+#include "frontend/builtins/real_functions.def"
 };
 
-// Types, which types.cpp names, live in these as well.
+constexpr const RealFunction* find_real_function(const Builtin& row) {
+  for (const RealFunction& function : kRealFunctions)
+    if (function.in_double == row.cuda) return &function;
+  return nullptr;
+}
+
+/// Does the rule emit a call of the row's function for the type that it computes in?
+constexpr bool calls_real_function(Rule rule) {
+  constexpr std::string_view kEmit[] = {
+#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) #emit,
+#include "frontend/builtins/rules.def"
+  };
+  const std::string_view emit = kEmit[static_cast<std::size_t>(rule)];
+  return emit == "real_call" || emit == "real_power" || emit == "logarithm";
+}
+
+static_assert(std::all_of(std::begin(kBuiltins), std::end(kBuiltins),
+                          [](const Builtin& row) {
+                            return !calls_real_function(row.rule) || find_real_function(row) != nullptr;
+                          }),
+              "a row of builtins.def names a function that real_functions.def does not have");
+
+// These modules have the types that types.cpp names, too.
 constexpr std::string_view kTypeModules[] = {"numba", "numba.types", "numba.core.types", "numpy",
                                              "numba.cuda"};
 
@@ -81,10 +94,10 @@ std::string_view Builtin::shown() const {
 
 const RuleFacts& facts_of(Rule rule) { return kFacts[static_cast<std::size_t>(rule)]; }
 
-Home Builtin::home() const {
-  for (const HomeRow& row : kHomes)
-    if (path.starts_with(row.prefix)) return row.home;
-  return Home::other;
+BuiltinModule Builtin::module() const {
+  for (const ModulePrefix& row : kModules)
+    if (path.starts_with(row.prefix)) return row.module;
+  return BuiltinModule::other;
 }
 
 const Builtin* find_builtin(std::string_view path) {
@@ -97,18 +110,16 @@ const Builtin* find_builtin(std::string_view path) {
   return found == index.end() ? nullptr : found->second;
 }
 
+std::string_view single_function(const Builtin& row) { return find_real_function(row)->in_single; }
+
 std::string_view complex_function(const Builtin& row) {
-  if (row.home() != Home::numpy) return {};
-  for (const Other& other : kComplex)
-    if (other.cuda == row.cuda) return other.name;
-  return {};
+  const RealFunction* found = row.module() == BuiltinModule::numpy ? find_real_function(row) : nullptr;
+  return found != nullptr ? found->complex : std::string_view();
 }
 
 std::string_view half_function(const Builtin& row) {
-  if (row.home() != Home::math) return {};
-  for (const Other& other : kHalf)
-    if (other.cuda == row.cuda) return other.name;
-  return {};
+  const RealFunction* found = row.module() == BuiltinModule::math ? find_real_function(row) : nullptr;
+  return found != nullptr ? found->in_half : std::string_view();
 }
 
 std::optional<double> find_constant(std::string_view path) {

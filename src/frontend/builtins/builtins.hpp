@@ -24,7 +24,7 @@ enum class Stands : std::uint8_t {
   dim3,       ///< without parentheses, with .x, .y and .z behind it
   integer,    ///< without parentheses: a number
 };
-/// The check of a call's arguments before the rule is asked for a type.
+/// The check of a call's arguments before the rule gives the type.
 enum class Arguments : std::uint8_t {
   counted,  ///< their number is the row's, and each has a type
   seen,     ///< their types are inferred, but may be missing
@@ -50,7 +50,7 @@ const RuleFacts& facts_of(Rule rule);
 inline bool is_grid(Rule rule) { return rule == Rule::grid || rule == Rule::grid_size; }
 
 /// The module that has a built-in.
-enum class Home : std::uint8_t { python, operator_, math, cmath, numpy, numba, other };
+enum class BuiltinModule : std::uint8_t { python, operator_, math, cmath, numpy, numba, other };
 
 /// A row of builtins.def.
 struct Builtin {
@@ -64,16 +64,18 @@ struct Builtin {
   /// The author's spelling: "cuda.grid", "len", "math.sqrt".
   std::string_view shown() const;
   const RuleFacts& facts() const { return facts_of(rule); }
-  Home home() const;
+  BuiltinModule module() const;
 };
 
 const Builtin* find_builtin(std::string_view path);
+/// The name of the float32 counterpart of a function of real_functions.def: "sqrtf".
+std::string_view single_function(const Builtin& row);
 /// The name of quern's complex counterpart of a NumPy function: "quern::cmath::sqrt"; empty if there is none.
 std::string_view complex_function(const Builtin& row);
 /// The name of CUDA's float16 counterpart of a math function: "hsqrt"; empty if Numba has none.
 std::string_view half_function(const Builtin& row);
 std::optional<double> find_constant(std::string_view path);
-/// Is there anything below `path`: is it a module as far as kernels see it?
+/// Is `path` a module for kernels, with names below it?
 bool is_module(std::string_view path);
 /// The names directly below a module.
 std::vector<std::string_view> names_in(std::string_view path);

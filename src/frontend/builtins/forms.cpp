@@ -93,6 +93,11 @@ Type type_of_code(const TypeTable& table, std::string_view code) {
   return nullptr;
 }
 
+TypedFunction typed_function(TypeTable& table, const Builtin& row) {
+  const std::size_t gap = row.cuda.find(' ');
+  return {result_of(table, row.cuda.substr(0, gap)), row.cuda.substr(gap + 1)};
+}
+
 std::vector<Form> forms_of(TypeTable& table, const Builtin& row) {
   std::vector<Form> forms;
   split(row.cuda, "; ", [&](std::string_view text) { forms.push_back(read_form(table, text)); });

@@ -27,6 +27,13 @@ struct Form {
   std::size_t positional() const;
 };
 
+/// The row of a function with one form, whose arguments its rule converts: "u64 quern::random::next".
+struct TypedFunction {
+  Type result = nullptr;
+  std::string_view cuda;
+};
+TypedFunction typed_function(TypeTable& table, const Builtin& row);
+
 /// All of them, those for narrower types first.
 std::vector<Form> forms_of(TypeTable& table, const Builtin& row);
 /// The first form whose types hold all values of these positional arguments. If there is none, the last of

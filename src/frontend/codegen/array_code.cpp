@@ -25,22 +25,22 @@ Code ArrayCode::subscript(const Expr& expr) {
   if (index.kind == ExprKind::slice) {
     const Code whole = emitter_.order().once(base);
     std::vector<CppText> items;
-    for (const std::size_t place : specialisation_.slice_places(index, type->items.size()))
-      items.push_back(item(whole, place, type->items[place]).text);
+    for (const std::size_t position : specialisation_.slice_indices(index, type->items.size()))
+      items.push_back(item(whole, position, type->items[position]).text);
     return braced(type_text(result), items);
   }
   if (at.kind == Value::Kind::integer) {
-    const auto place = static_cast<std::size_t>(at.integer < 0 ? at.integer + count : at.integer);
+    const auto position = static_cast<std::size_t>(at.integer < 0 ? at.integer + count : at.integer);
     if (base.kind == ExprKind::attribute && base.name == "shape" &&
         is_array(specialisation_.type(*base.items[0])))
-      return extent(*base.items[0], place);
-    if (base.kind == ExprKind::tuple) return displayed_item(base, place, result);
+      return extent(*base.items[0], position);
+    if (base.kind == ExprKind::tuple) return displayed_item(base, position, result);
     if (const Type callee = base.kind == ExprKind::call ? specialisation_.type(*base.items[0]) : nullptr;
         callee != nullptr && callee->kind == TypeKind::builtin && is_grid(callee->builtin->rule))
-      return grid_axis(*callee->builtin, place);
+      return grid_axis(*callee->builtin, position);
     const Value& whole = specialisation_.constant(base);
-    if (whole.kind == Value::Kind::tuple) return emitter_.constant(whole.items[place], result);
-    return item(emitter_.expression(base), place, result);
+    if (whole.kind == Value::Kind::tuple) return emitter_.constant(whole.items[position], result);
+    return item(emitter_.expression(base), position, result);
   }
   Code which = emitter_.expression(index);
   if (unit_.debug)
@@ -52,16 +52,16 @@ Code ArrayCode::subscript(const Expr& expr) {
 }
 
 /// (f(), g())[0]: the other items are computed for their side effects.
-Code ArrayCode::displayed_item(const Expr& tuple, std::size_t place, Type result) {
+Code ArrayCode::displayed_item(const Expr& tuple, std::size_t position, Type result) {
   for (std::size_t i = 0; i < tuple.items.size(); ++i) {
-    if (i != place) {
+    if (i != position) {
       emitter_.order().discard(*tuple.items[i]);
     } else if (std::any_of(tuple.items.begin() + static_cast<std::ptrdiff_t>(i) + 1, tuple.items.end(),
                            [&](const Expr* later) { return emitter_.order().is_kept(*later); })) {
       emitter_.order().hold(*tuple.items[i]);
     }
   }
-  return convert(emitter_.expression(*tuple.items[place]), cpp_type_of(result));
+  return convert(emitter_.expression(*tuple.items[position]), cpp_type_of(result));
 }
 
 /// The index of one axis; a negative one counts from the end.

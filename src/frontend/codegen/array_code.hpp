@@ -25,7 +25,7 @@ class ArrayCode : private EmitterPart {
   Code item(const Code& tuple, std::size_t index, Type type);
 
  private:
-  Code displayed_item(const Expr& tuple, std::size_t place, Type result);
+  Code displayed_item(const Expr& tuple, std::size_t position, Type result);
   std::vector<Code> indices_of(const Expr& array, const Expr& index);
   Code wrapped(const Expr& array, const Expr& index, std::size_t axis);
   Code wrapped(const Expr& array, const Code& index, std::size_t axis, Place place);

@@ -48,11 +48,11 @@ void AssignCode::assign_to(const Expr& target, const Code& value, Type type) {
     case ExprKind::list:
       return unpack(target, value, type);
     default: {
-      const Type place = specialisation_.type(target);
-      if (is_array(place)) {
+      const Type assigned = specialisation_.type(target);
+      if (is_array(assigned)) {
         emitter_.lines().add(
             call("quern::fill",
-                 {emitter_.expression(target).text, emitter_.converted(value, type, place->element).text},
+                 {emitter_.expression(target).text, emitter_.converted(value, type, assigned->element).text},
                  CppType::other)
                 .text +
             ";");
@@ -63,7 +63,8 @@ void AssignCode::assign_to(const Expr& target, const Code& value, Type type) {
       const Code element = target.kind == ExprKind::subscript ? emitter_.arrays().subscript(target)
                                                               : emitter_.attribute(target);
       emitter_.order().release(mark);
-      emitter_.lines().add(cpp_text("{} = {};", element.text, emitter_.converted(value, type, place).text));
+      emitter_.lines().add(
+          cpp_text("{} = {};", element.text, emitter_.converted(value, type, assigned).text));
     }
   }
 }
@@ -185,12 +186,12 @@ void AssignCode::unpack(const Expr& target, const Code& value, Type type) {
 
 /// a[1:n] = value: of every element of the view.
 void AssignCode::assign_array(const Expr& target, const Expr& value) {
-  const Type place = specialisation_.type(target), type = specialisation_.type(value);
+  const Type assigned = specialisation_.type(target), type = specialisation_.type(value);
   const CppText view = emitter_.expression(target).text;
   const auto is_half = [](Type t) { return is_floating(t) && t->bits == 16; };
   if (is_array(type))
     emitter_.lines().add(
-        call(is_half(place->element) && is_half(type->element) && place->element != type->element
+        call(is_half(assigned->element) && is_half(type->element) && assigned->element != type->element
                  ? "quern::copy<float>"
                  : "quern::copy",
              {view, emitter_.arrays().array_value(value).text}, CppType::other)
@@ -198,28 +199,28 @@ void AssignCode::assign_array(const Expr& target, const Expr& value) {
         ";");
   else
     emitter_.lines().add(
-        call("quern::fill", {view, emitter_.as(value, place->element).text}, CppType::other).text + ";");
+        call("quern::fill", {view, emitter_.as(value, assigned->element).text}, CppType::other).text + ";");
 }
 
-/// Can C++ say it as `place op= operand`, with the same conversions?
-bool AssignCode::same_in_cpp(const Stmt& node, const Code& place, const Code& operand, Type result) const {
+/// Does C++ convert the same way in `assigned op= operand`?
+bool AssignCode::same_in_cpp(const Stmt& node, const Code& assigned, const Code& operand, Type result) const {
   const Type left = specialisation_.type(*node.targets[0]), right = specialisation_.type(*node.value);
   if (left->kind == TypeKind::boolean) return false;
   const CppType cpp_type = cpp_type_of(result);
   const auto is_half = [](const Code& code) {
     return code.cpp_type == CppType::f16 || code.cpp_type == CppType::bf16;
   };
-  const bool half = is_half(place) || is_half(operand);
+  const bool half = is_half(assigned) || is_half(operand);
   const bool integral = is_integral(left) && is_integral(right);
   const bool bits = node.op == Tok::bit_and || node.op == Tok::bit_or || node.op == Tok::bit_xor;
   if (!compound(node.op) && !(bits && integral)) return false;
   if (integral) return node.op != Tok::divide;
-  if (half || promoted(place.cpp_type, operand.cpp_type) != cpp_type) return false;
+  if (half || promoted(assigned.cpp_type, operand.cpp_type) != cpp_type) return false;
   if (is_complex(result)) return left == result && node.op != Tok::divide;
   return node.op != Tok::divide || is_floating(left);
 }
 
-/// a[i] op= value: the element's place is computed once, and read before the value.
+/// a[i] op= value: the address of the element is computed once, and read before the value.
 void AssignCode::hold_place(const Expr& target, const Expr& value) {
   std::vector<const Expr*> parts = {target.items[0]};
   if (target.kind == ExprKind::subscript) {
@@ -260,17 +261,17 @@ void AssignCode::augmented(const Stmt& node) {
   }
   const std::size_t mark = emitter_.order().mark();
   if (!is_name) hold_place(target, value);
-  const Code place = is_name ? emitter_.variable(variables_.of_version[scope_.load(target)])
-                     : target.kind == ExprKind::subscript ? emitter_.arrays().subscript(target)
-                                                          : emitter_.attribute(target);
+  const Code assigned = is_name ? emitter_.variable(variables_.of_version[scope_.load(target)])
+                        : target.kind == ExprKind::subscript ? emitter_.arrays().subscript(target)
+                                                             : emitter_.attribute(target);
   // The value may change the element, so that is read first.
   const bool read_first = !is_name && emitter_.effects(value) == Effects::writes;
-  const Code before = read_first ? emitter_.order().held(place, left) : place;
+  const Code before = read_first ? emitter_.order().held(assigned, left) : assigned;
   Code operand = emitter_.operators().checked_divisor(node.op, emitter_.expression(value), value);
   if (is_complex(result)) operand = convert(operand, cpp_type_of(result));
   emitter_.order().release(mark);
-  if (!read_first && (!is_name || id != kNoVariable) && same_in_cpp(node, place, operand, result)) {
-    emitter_.lines().add(cpp_text("{} {}= {};", place.text, text_of(node.op), operand.text));
+  if (!read_first && (!is_name || id != kNoVariable) && same_in_cpp(node, assigned, operand, result)) {
+    emitter_.lines().add(cpp_text("{} {}= {};", assigned.text, text_of(node.op), operand.text));
     return;
   }
   const Range all = is_name ? specialisation_.version_ranges[scope_.defined(target)] : Range{};
@@ -278,7 +279,7 @@ void AssignCode::augmented(const Stmt& node) {
   const Code computed = emitter_.operators().operate(node.op, before, left, operand, right, result, all,
                                                      left_range, emitter_.range(value));
   if (is_name) return assign_name(target, computed, result);
-  emitter_.lines().add(cpp_text("{} = {};", place.text, emitter_.converted(computed, result, left).text));
+  emitter_.lines().add(cpp_text("{} = {};", assigned.text, emitter_.converted(computed, result, left).text));
 }
 
 }  // namespace quern::frontend

@@ -28,7 +28,7 @@ class AssignCode : private EmitterPart {
   bool is_unused(const Expr& target) const;
   void unpack(const Expr& target, const Code& value, Type type);
   void hold_place(const Expr& target, const Expr& value);
-  bool same_in_cpp(const Stmt& node, const Code& place, const Code& operand, Type result) const;
+  bool same_in_cpp(const Stmt& node, const Code& assigned, const Code& operand, Type result) const;
 };
 
 }  // namespace quern::frontend

@@ -20,7 +20,7 @@ std::string quoted(std::string_view text) {
 
 Code CallCode::call_expression(const Expr& expr) {
   const Type callee = specialisation_.type(*expr.items[0]);
-  // A call that gives the function may do more than that.
+  // The call that returns the function may have side effects.
   if (expr.items[0]->kind == ExprKind::call && emitter_.effects(*expr.items[0]) == Effects::writes)
     emitter_.lines().add(emitter_.expression(*expr.items[0]).text + ";");
   if (callee->kind == TypeKind::function && !callee->function->external.empty())

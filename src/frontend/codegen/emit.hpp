@@ -23,7 +23,7 @@
 
 namespace quern::frontend {
 
-/// Emits one function: its statements and expressions. The collaborators emit what their names say.
+/// Emits one function: its statements and expressions. The collaborators emit the parts in their names.
 class Emitter {
  public:
   Emitter(Unit& unit, const Specialisation& specialisation)
@@ -38,7 +38,7 @@ class Emitter {
   /// Its first line without the brace, for functions that call each other.
   CppText header();
 
-  // For the collaborators and the functions of built-ins.
+  // These are for the collaborators and the functions of built-ins.
   const Specialisation& specialisation() const { return specialisation_; }
   Unit& unit() { return unit_; }
   Code expression(const Expr& expr);

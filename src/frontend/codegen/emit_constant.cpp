@@ -37,7 +37,7 @@ CppText real_initialiser(double value, CppType cpp_type) {
   return real_literal(value, single);
 }
 
-/// With the padding that the struct has as members.
+/// The initialiser has values for the padding members of the struct.
 CppText record_initialiser(const Value& value, Type type) {
   CppText text = type_text(type) + "{";
   std::uint32_t at = 0;
@@ -53,7 +53,7 @@ CppText record_initialiser(const Value& value, Type type) {
 
 }  // namespace
 
-/// Arrays are flat, whatever their dimensions: compound values name their type, so that C++ can tell them
+/// Arrays of all dimensions are flat: compound values name their type, so that C++ can tell them
 /// apart.
 CppText initialiser(const Value& value, Type type) {
   if (value.kind == Value::Kind::array) {

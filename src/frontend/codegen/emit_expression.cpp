@@ -71,7 +71,7 @@ Code Emitter::as(const Expr& expr, Type type) {
   return converted(expression(expr), specialisation_.type(expr), type);
 }
 
-/// For places where C++ converts implicitly (assignments, arguments): only other conversions are written out.
+/// Writes out conversions that C++ does not do implicitly in assignments and arguments.
 Code Emitter::converted(const Code& code, Type from, Type to) {
   if (from == to || from == nullptr) return code;
   const CppType target = cpp_type_of(to);
@@ -133,7 +133,7 @@ Code Emitter::name(const Expr& expr) {
 Code Emitter::global(const Expr& expr, const Value& value) {
   const Type type = specialisation_.type(expr);
   if (value.kind == Value::Kind::builtin && value.builtin->facts().stands == Stands::integer) {
-    // CUDA's warpSize is 32 everywhere, and yet no constant: loops up to it would not be unrolled.
+    // CUDA's warpSize is always 32 but not a constant, so loops up to it would not be unrolled.
     if (value.builtin->rule == Rule::warp_size) return integer_code(32);
     return {device_name(value.builtin->cuda), Precedence::primary, CppType::i32};
   }

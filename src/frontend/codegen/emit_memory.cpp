@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA C++ of built-ins that make arrays or work on the elements of arrays.
+#include "frontend/builtins/forms.hpp"
 #include "frontend/codegen/builtin_code.hpp"
 
 namespace quern::frontend {
 namespace {
 
-/// CUDA C++ has some of its operations not for long long: quern's header adds them, which costs NVRTC time,
-/// so only kernels that need it name it.
+/// CUDA C++ lacks some of these operations for long long. A header of quern adds them, which costs NVRTC
+/// time, so only kernels that need them include it.
 std::string_view atomic_function(std::string_view cuda, CppType cpp_type) {
   constexpr std::pair<std::string_view, std::string_view> kAdded[] = {{"atomicAdd", "quern::atomic_add"},
                                                                       {"atomicExch", "quern::atomic_exch"},
@@ -46,8 +47,8 @@ Code emit_rules::load_hint(const BuiltinCode& call) {
 }
 
 Code emit_rules::store_hint(const BuiltinCode& call) {
-  const CppText place = address(call);
-  return frontend::call(call.row.cuda, {place, call.as(3, cpp_type_of(call.type_of(1)->element))},
+  const CppText element = address(call);
+  return frontend::call(call.row.cuda, {element, call.as(3, cpp_type_of(call.type_of(1)->element))},
                         CppType::other);
 }
 
@@ -72,7 +73,7 @@ Code emit_rules::array(const BuiltinCode& call) {
 Code emit_rules::random(const BuiltinCode& call) {
   std::vector<CppText> arguments = {call.emitter.arrays().array_value(call.argument(1)).text};
   for (std::size_t i = 2; i <= call.count(); ++i) arguments.push_back(call.code(i).text);
-  return frontend::call(call.row.cuda.substr(call.row.cuda.find(' ') + 1), arguments, call.cpp_type);
+  return frontend::call(typed_function(call.table(), call.row).cuda, arguments, call.cpp_type);
 }
 
 }  // namespace quern::frontend

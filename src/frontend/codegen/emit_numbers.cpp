@@ -14,15 +14,12 @@ std::string escaped_format(std::string_view text) {
   return result;
 }
 
-/// The name of the row's function of numbers of type `of`: sqrtf, not an overload of sqrt, since NVRTC
-/// chooses among a dozen of those each time.
-std::string real_name(const BuiltinCode& call, Type of) {
-  const std::string_view other = is_complex(of)               ? complex_function(call.row)
-                                 : of == call.table().float16 ? half_function(call.row)
-                                                              : std::string_view();
-  if (!other.empty()) return std::string(other);
-  const bool single = cpp_type_of(of) == CppType::f32 && !call.row.cuda.starts_with("quern::");
-  return std::string(call.row.cuda) + (single ? "f" : "");
+/// The name of the row's function of numbers of type `of`.
+std::string_view real_name(const BuiltinCode& call, Type of) {
+  if (is_complex(of)) return complex_function(call.row);
+  const std::string_view half = of == call.table().float16 ? half_function(call.row) : std::string_view();
+  if (!half.empty()) return half;
+  return cpp_type_of(of) == CppType::f32 ? single_function(call.row) : call.row.cuda;
 }
 
 std::vector<CppText> arguments_as(const BuiltinCode& call, CppType cpp_type) {
@@ -80,7 +77,7 @@ Code emit_rules::predicate(const BuiltinCode& call) {
 }
 
 Code emit_rules::logarithm(const BuiltinCode& call) {
-  const std::string function = real_name(call, call.type);
+  const std::string_view function = real_name(call, call.type);
   const std::vector<CppText> arguments = arguments_as(call, call.cpp_type);
   const Code number = frontend::call(function, {arguments[0]}, call.cpp_type);
   if (arguments.size() == 1) return number;
@@ -102,7 +99,12 @@ Code emit_rules::logical_not(const BuiltinCode& call) {
 
 Code emit_rules::operator1(const BuiltinCode& call) {
   if (call.type->kind == TypeKind::boolean) return not_of(call.code(1));
-  return {cpp_text("{}({})", call.row.cuda, promoted_argument(call).text), Precedence::unary, call.cpp_type};
+  return {cpp_text("{}({})", call.row.cuda, promoted_argument(call).text),
+          Precedence::unary,
+          call.cpp_type,
+          {},
+          {},
+          unary_operator(call.row.cuda)};
 }
 Code emit_rules::positive(const BuiltinCode& call) {
   return call.type->kind == TypeKind::boolean ? not_of(call.code(1)) : promoted_argument(call);
@@ -224,7 +226,7 @@ Code emit_rules::extremum(const BuiltinCode& call) {
   CppType cpp_type = ints ? CppType::i32 : cpp_type_of(type);
   if (!ints && fits_int(cpp_type)) cpp_type = CppType::i32;
   if (cpp_type == CppType::f16 || cpp_type == CppType::bf16) cpp_type = CppType::f32;
-  // Two floats go to CUDA's function, which passes over NaN; Numba compares everything else one by one.
+  // CUDA's function of two floats ignores NaN; Numba compares everything else in order.
   bool floats = codes.size() == 2 && !of_tuple;
   for (std::size_t i = 1; i < call.expr.items.size(); ++i)
     floats = floats && is_floating(call.emitter.specialisation().type(*call.expr.items[i]));

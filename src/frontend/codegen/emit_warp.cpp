@@ -11,8 +11,8 @@ std::vector<CppText> mask_and_value(const BuiltinCode& call) {
 
 }  // namespace
 
-/// A function of quern's own would cost NVRTC a twentieth of its time. Along y and z there are less than
-/// 2**32 threads.
+/// A function in a header of quern would take NVRTC a twentieth of its time. Along y and z there are less
+/// than 2**32 threads.
 Code grid_axis(const Builtin& row, std::size_t axis) {
   const char name = "xyz"[axis];
   const std::string_view wide = axis == 0 ? "(long long)" : "";

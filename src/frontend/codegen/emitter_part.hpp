@@ -22,7 +22,7 @@ struct Unit {
   std::map<std::string, CppText, std::less<>> constants;  ///< declarations, by the name they declare
   std::map<std::string, CppText, std::less<>> linked;     ///< prototypes of functions of linked code
   std::set<std::string, std::less<>> links;               ///< the files that hold it
-  bool debug = false;  ///< indices, divisors and assertions report what is wrong
+  bool debug = false;                                     ///< indices, divisors and assertions report errors
 };
 
 /// State that the collaborators of the emitter share. They are members of the emitter and live as long.

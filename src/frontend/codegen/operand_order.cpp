@@ -35,7 +35,7 @@ std::vector<const Expr*> operands_of(const Expr& expr) {
   switch (expr.kind) {
     case ExprKind::logical:
     case ExprKind::conditional:
-      return operands;  // C++ computes them as Python does
+      return operands;  // C++ computes these in the same order as Python
     case ExprKind::compare:
       operands.assign(expr.items.begin(), expr.items.begin() + 2);
       return operands;
@@ -65,7 +65,7 @@ void OperandOrder::hold_in_order(const std::vector<const Expr*>& operands) {
   }
 }
 
-/// For calls that become operators of C++ which leave operands out.
+/// Handles calls that become C++ operators which skip operands.
 void OperandOrder::hold_effects(const Expr& call) {
   for (std::size_t i = 1; i < call.items.size(); ++i)
     if (emitter_.effects(*call.items[i]) == Effects::writes) hold(*call.items[i]);
@@ -118,15 +118,15 @@ const Code* OperandOrder::held_code(const Expr& expr) const {
   return nullptr;
 }
 
-/// For expressions that are written more than once.
+/// Handles expressions that are written more than once.
 Code OperandOrder::once(const Expr& expr) {
   if (emitter_.is_simple(expr) || held_code(expr) != nullptr) return emitter_.expression(expr);
   const Type type = specialisation_.type(expr);
   return held(is_array(type) ? emitter_.arrays().array_value(expr) : emitter_.expression(expr), type);
 }
 
-/// For expressions that are computed only under a condition: the lines that they need go into a function of
-/// their own.
+/// Handles expressions that are computed only under a condition: the lines that they need go into a function
+/// of their own.
 Code OperandOrder::isolated(const Expr& expr) {
   const std::size_t before = emitter_.lines().mark();
   Code code =

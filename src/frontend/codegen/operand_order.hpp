@@ -9,12 +9,12 @@
 
 namespace quern::frontend {
 
-/// Operands whose values must stand in variables, since C++ would evaluate them in another order than Python.
+/// Stores operands in variables if C++ would evaluate them in another order than Python.
 class OperandOrder : private EmitterPart {
  public:
   using EmitterPart::EmitterPart;
 
-  /// The number of operands in variables; release() forgets those beyond a mark.
+  /// The number of operands in variables; release() drops those beyond a mark.
   std::size_t mark() const { return temporaries_.size(); }
   void release(std::size_t mark) {
     temporaries_.erase(temporaries_.begin() + static_cast<std::ptrdiff_t>(mark), temporaries_.end());

@@ -14,9 +14,9 @@ namespace {
 
 /// A set of blocks with their ancestors: queries ask whether a block is in the set, an ancestor of a member,
 /// or inside a member.
-class Occupied {
+class BlockSet {
  public:
-  explicit Occupied(const std::vector<Block>& blocks) : blocks_(&blocks) {}
+  explicit BlockSet(const std::vector<Block>& blocks) : blocks_(&blocks) {}
 
   bool related(std::uint32_t block) const {
     if (everywhere_ || around_.contains(block)) return true;
@@ -148,7 +148,7 @@ class VariableFinder {
       if (loaded_[i] || i < scope_.function->parameters.size()) needed_[web(i)] = true;
   }
 
-  // To which other variables of its name a definition's value flows, through phis of wider types.
+  // The other variables of its name that the value of a definition reaches through phis of wider types.
   void find_flows() {
     for (std::uint32_t phi = 0; phi < scope_.versions.size(); ++phi) {
       if (scope_.versions[phi].kind != Version::Kind::phi || !scope_.versions[phi].used) continue;
@@ -193,7 +193,7 @@ class VariableFinder {
     }
   }
 
-  // Places.
+  // Blocks that declare variables.
 
   void mention(std::uint32_t variable, std::uint32_t block, int index) {
     if (variable == kNoVariable) return;
@@ -282,7 +282,7 @@ class VariableFinder {
     for (const auto& [key, list] : same) {
       if (list.size() == 1) continue;
       std::vector<std::uint32_t> kept;  // their blocks are disjoint
-      Occupied occupied(out_.blocks);
+      BlockSet occupied(out_.blocks);
       for (const std::uint32_t i : list) {
         std::uint32_t now = i;
         const bool anywhere = out_.all[i].parameter || out_.all[i].block == kNoVariable;
@@ -297,7 +297,7 @@ class VariableFinder {
             ++k;
             continue;
           }
-          // It may now reach around others.
+          // It may now enclose others.
           to[now] = kept[k];
           merge(one, other);
           other.merged = true;
@@ -350,7 +350,7 @@ class VariableFinder {
   }
 
   void name_all() {
-    std::map<std::string, Occupied> taken;
+    std::map<std::string, BlockSet> taken;
     for (Variable& variable : out_.all) {
       if (variable.merged) continue;
       const std::string plain = cpp_name(scope_.locals[variable.local].name);

@@ -19,25 +19,26 @@ constexpr std::string_view kReserved[] = {
 struct CppTypeRow {
   CppType cpp_type;
   std::string_view cpp;
-  int rank;  // of C++'s arithmetic conversions
+  int rank;       // of C++'s arithmetic conversions
+  bool one_word;  // may stand before parentheses: int(x)
 };
 constexpr CppTypeRow kCppTypes[] = {
-    {CppType::other, "", 0},
-    {CppType::boolean, "bool", 1},
-    {CppType::i8, "signed char", 1},
-    {CppType::i16, "short", 1},
-    {CppType::i32, "int", 1},
-    {CppType::i64, "long long", 3},
-    {CppType::u8, "unsigned char", 1},
-    {CppType::u16, "unsigned short", 1},
-    {CppType::u32, "unsigned", 2},
-    {CppType::u64, "unsigned long long", 4},
-    {CppType::f16, "__half", 5},
-    {CppType::bf16, "__nv_bfloat16", 5},
-    {CppType::f32, "float", 6},
-    {CppType::f64, "double", 7},
-    {CppType::c64, "quern::complex<float>", 8},
-    {CppType::c128, "quern::complex<double>", 9},
+    {CppType::other, "", 0, true},
+    {CppType::boolean, "bool", 1, true},
+    {CppType::i8, "signed char", 1, false},
+    {CppType::i16, "short", 1, true},
+    {CppType::i32, "int", 1, true},
+    {CppType::i64, "long long", 3, false},
+    {CppType::u8, "unsigned char", 1, false},
+    {CppType::u16, "unsigned short", 1, false},
+    {CppType::u32, "unsigned", 2, true},
+    {CppType::u64, "unsigned long long", 4, false},
+    {CppType::f16, "__half", 5, true},
+    {CppType::bf16, "__nv_bfloat16", 5, true},
+    {CppType::f32, "float", 6, true},
+    {CppType::f64, "double", 7, true},
+    {CppType::c64, "quern::complex<float>", 8, true},
+    {CppType::c128, "quern::complex<double>", 9, true},
 };
 const CppTypeRow& row_of(CppType cpp_type) { return kCppTypes[static_cast<std::size_t>(cpp_type)]; }
 
@@ -94,12 +95,18 @@ std::optional<Code> rewritten(const Code& code, CppType to) {
     for (const Suffix& row : kSuffixes)
       if (row.to == to && (row.of_negative || !literal.negative)) {
         const Literal::Form form = to == CppType::f64 ? Literal::Form::real : Literal::Form::suffixed;
-        return Code{code.text + row.suffix, code.precedence, to, {form, literal.negative, literal.value}, {}};
+        return Code{code.text + row.suffix,
+                    code.precedence,
+                    to,
+                    {form, literal.negative, literal.value},
+                    {},
+                    code.sign};
       }
   // A float literal that is exact in float32 is written as one.
   const bool exact = static_cast<double>(static_cast<float>(literal.value)) == literal.value;
   if (literal.form == Literal::Form::real && to == CppType::f32 && code.cpp_type == CppType::f64 && exact)
-    return Code{code.text + "f", code.precedence, to, {Literal::Form::suffixed, literal.negative, 0}, {}};
+    return Code{code.text + "f", code.precedence, to, {Literal::Form::suffixed, literal.negative, 0}, {},
+                code.sign};
   return std::nullopt;
 }
 
@@ -220,15 +227,14 @@ Code convert(const Code& code, CppType to) {
             Precedence::primary, to};
   if ((code.cpp_type == CppType::f16 || code.cpp_type == CppType::bf16) && to != CppType::f32)
     return convert({cpp_text("float({})", code.text), Precedence::primary, CppType::f32}, to);
-  const bool one_word = row_of(to).cpp.find(' ') == std::string_view::npos;
-  if (one_word) return {cpp_text("{}({})", type, code.text), Precedence::primary, to};
+  if (row_of(to).one_word) return {cpp_text("{}({})", type, code.text), Precedence::primary, to};
   return {cpp_text("({}){}", type, inside(code, Precedence::unary)), Precedence::unary, to};
 }
 
 void meet(Code& a, Code& b, CppType to) {
   const bool plain = is_plain(a.cpp_type) && is_plain(b.cpp_type) && is_plain(to);
   if (plain && promoted(a.cpp_type, b.cpp_type) == to) return;
-  // One converted operand takes the other along, unless that would round it on the way.
+  // If one operand is converted, C++ converts the other, unless that would round it first.
   const bool left_fits = a.cpp_type == to || is_integer(a.cpp_type) || to == CppType::f64;
   a = convert(a, to);
   if (!plain || !left_fits) b = convert(b, to);
@@ -248,10 +254,10 @@ Code infix(Tok op, const Code& a, const Code& b, CppType cpp_type) {
 
 Code prefix(Tok op, const Code& operand, CppType cpp_type) {
   const std::string_view sign = op == Tok::k_not ? "!" : text_of(op);
-  const CppText text = inside(operand, Precedence::unary);
-  const std::string_view gap =
-      text.str().starts_with(sign) && op != Tok::k_not ? " " : "";  // - -x is not --x
-  Code result{cpp_text("{}{}{}", sign, gap, text), Precedence::unary, cpp_type};
+  const bool doubled = operand.sign == op && operand.precedence <= Precedence::unary;
+  const std::string_view gap = doubled ? " " : "";  // - -x is not --x
+  Code result{cpp_text("{}{}{}", sign, gap, inside(operand, Precedence::unary)), Precedence::unary, cpp_type};
+  if (op != Tok::k_not) result.sign = op;
   const Literal& literal = operand.literal;
   const bool whole = literal.form == Literal::Form::digits || literal.form == Literal::Form::real;
   if (op == Tok::minus && whole && !literal.negative) result.literal = {literal.form, true, -literal.value};
@@ -301,7 +307,8 @@ Code integer_code(std::int64_t value) {
           value < 0 && value != INT32_MIN ? Precedence::unary : Precedence::primary,
           narrow ? CppType::i32 : CppType::i64,
           {form, value < 0, static_cast<double>(value)},
-          {}};
+          {},
+          value < 0 && !difference ? Tok::minus : Tok::end};
 }
 
 Code real_code(double value, bool single) {
@@ -313,7 +320,8 @@ Code real_code(double value, bool single) {
           value < 0 ? Precedence::unary : Precedence::primary,
           single ? CppType::f32 : CppType::f64,
           {form, std::signbit(value), value},
-          {}};
+          {},
+          std::signbit(value) && !std::isnan(value) ? Tok::minus : Tok::end};
 }
 
 std::string real_literal(double value, bool single) {

@@ -67,7 +67,8 @@ struct Code {
   Precedence precedence = Precedence::primary;
   CppType cpp_type = CppType::other;
   Literal literal;
-  CppText pointer;  ///< of `(*pointer)`; else empty
+  CppText pointer;      ///< of `(*pointer)`; else empty
+  Tok sign = Tok::end;  ///< the '+', '-' or '~' that the text begins with
 };
 
 CppType cpp_type_of(Type type);
@@ -75,25 +76,25 @@ const CppText& cpp_of(CppType cpp_type);
 /// "float", "quern::c_array<float, 2>"
 CppText type_text(Type type);
 
-/// A name that C++ and CUDA leave free, as close to the author's as can be.
+/// A name that neither C++ nor CUDA reserves, as similar to the author's as possible.
 std::string cpp_name(std::string_view name);
 
 bool is_signed(CppType cpp_type);
 bool is_integer(CppType cpp_type);
 bool is_real(CppType cpp_type);
-/// Numbers that C++ itself has, and converts as it likes: neither halves nor complex ones.
+/// Numbers that C++ itself has and converts implicitly: neither halves nor complex ones.
 bool is_plain(CppType cpp_type);
 /// True for bool, int and smaller integers: C++ computes with them in int.
 bool fits_int(CppType cpp_type);
 /// The result of C++'s usual arithmetic conversions for two operands.
 CppType promoted(CppType a, CppType b);
 
-/// In parentheses if it binds less tightly than `wanted`.
+/// The text, in parentheses if it binds less tightly than `wanted`.
 CppText inside(const Code& code, Precedence wanted);
 /// Converted, unless it is of that type already; literals are written in it.
 Code convert(const Code& code, CppType to);
-/// Converts as little as lets C++ compute with both in `to`. It mixes no other number with halves and complex
-/// ones.
+/// Converts only as much as C++ needs to compute with both in `to`. Halves and complex numbers are not mixed
+/// with other types.
 void meet(Code& a, Code& b, CppType to);
 /// `a op b` with the parentheses that it needs.
 Code infix(Tok op, const Code& a, const Code& b, CppType cpp_type);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA C++ that carries the headers which its names need, from the place that writes a name to the file that
+// CUDA C++ that carries the headers which its names need, from the code that writes a name to the file that
 // includes them.
 #pragma once
 

@@ -10,7 +10,7 @@
 
 namespace quern::frontend {
 
-/// A line of CUDA C++ and the author's line that it was made from; 0: none.
+/// A line of CUDA C++ and the author's line that it was made from; 0 if there is none.
 struct Line {
   CppText text;   ///< without its indentation
   int depth = 0;  ///< the number of blocks around it

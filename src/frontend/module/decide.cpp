@@ -268,7 +268,7 @@ std::optional<bool> Decision::any_of(std::size_t at, std::size_t end) {
     if (expr == nullptr) return std::nullopt;
     const bool range = expr->kind == ExprKind::call && expr->items[0]->kind == ExprKind::name;
     const Value callee = range ? evaluator_.evaluate(*expr->items[0]) : Value{};
-    if (callee.kind != Kind::builtin || callee.builtin->path != "builtins.range") {
+    if (callee.kind != Kind::builtin || callee.builtin->rule != Rule::range) {
       const Value items = evaluator_.evaluate(*expr);
       return items.kind == Kind::tuple ? std::optional(!items.items.empty()) : std::nullopt;
     }

@@ -32,7 +32,7 @@ const Decorator* find_decorator(std::string_view path) {
 
 }  // namespace
 
-/// The decorator whose name begins at the token, or null: other decorators may be any host code.
+/// The decorator whose name begins at the token, or null for other decorators, which may be any host code.
 std::optional<Role> Decorators::role_at(std::size_t token) {
   const std::string words = file_.dotted(token);
   if (words.empty()) return std::nullopt;

@@ -27,7 +27,7 @@ class Doubts {
   const Value& doubted(std::string_view name, Doubt doubt);
   void report(const Doubt& doubt, std::string_view name, Place place) const;
 
-  /// The last doubt that a value was computed with; null: none.
+  /// The last doubt that a value was computed with; null if there is none.
   const Doubt* seen() const { return seen_; }
   void see(const Doubt* doubt) { seen_ = doubt; }
 

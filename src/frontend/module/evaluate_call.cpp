@@ -28,7 +28,7 @@ HostCall Evaluator::read_call(const Expr& expr) {
     const Expr& source = named ? *item.items[0] : item;
     const Value value = evaluate(source);
     const bool is_type = value.kind == Kind::dtype || value.kind == Kind::string ||
-                         (value.kind == Kind::builtin && value.builtin->home() == Home::python);
+                         (value.kind == Kind::builtin && value.builtin->module() == BuiltinModule::python);
     if (named && item.name == "dtype" && value.kind != Kind::none) take_dtype(source);
     if (named)
       call.named.emplace_back(item.name, value);

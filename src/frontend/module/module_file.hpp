@@ -72,7 +72,7 @@ struct ModuleFile {
 
   std::string_view text(std::size_t token) const { return source.at(tokens[token].place); }
   std::uint32_t line_of(Place place) const { return source.line_of(place.begin); }
-  /// Behind the statement's line, and behind its block if one follows.
+  /// The token behind the line of the statement, and behind its block if one follows.
   std::size_t end_of_statement(std::size_t at) const;
   /// The dotted name that begins at the token; moves `at` behind it.
   std::string dotted(std::size_t& at) const;

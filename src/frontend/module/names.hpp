@@ -43,7 +43,7 @@ class Names {
   }
   /// The place where the file binds the name, for notes; an empty place if it does not.
   Place place_of(std::string_view name) const;
-  /// Everything a misspelt name could have been.
+  /// The candidates for a misspelt name.
   std::vector<std::string_view> all_names() const;
 
   std::deque<Declaration>& declarations() { return file_.declarations; }

@@ -19,7 +19,7 @@ constexpr std::size_t kMostDimensions = 31;
 constexpr std::size_t kMostNames = 20;  // that stand for each other
 constexpr std::int64_t kMostRecordBytes = std::int64_t{1} << 20;
 
-// The name behind the last dot: it identifies a type, whatever the module is called.
+// The name behind the last dot, which identifies a type under any name of the module.
 std::string_view last_name(const Expr& expr) {
   return expr.kind == ExprKind::name || expr.kind == ExprKind::attribute ? expr.name : std::string_view();
 }
@@ -70,7 +70,7 @@ const Expr* TypeReader::assigned_expr_of(const Binding& binding, std::string_vie
   return nullptr;
 }
 
-/// Behind names for it: SIG = void(float32[:]), or a string.
+/// The signature behind names for it: SIG = void(float32[:]), or a string.
 const Expr& TypeReader::signature_meant(const Expr& expr) {
   const Expr* meant = &expr;
   for (std::size_t names = 0; meant->kind == ExprKind::name && names < kMostNames; ++names) {

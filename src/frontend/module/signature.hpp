@@ -31,7 +31,7 @@ class TypeReader {
   bool read_signature(const Expr& expr, SignatureTypes& out);
   /// The same for text that is not part of the file, such as --sig; `what` names it in messages.
   bool read_signature_text(std::string_view text, const std::string& what, Place place, SignatureTypes& out);
-  /// Behind names for it: SIG = void(float32[:]), or a string.
+  /// The signature behind names for it: SIG = void(float32[:]), or a string.
   const Expr& signature_meant(const Expr& expr);
   /// The expression that the binding's line assigns to the name; null if there is none.
   const Expr* assigned_expr_of(const Binding& binding, std::string_view name);

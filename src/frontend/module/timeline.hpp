@@ -42,10 +42,10 @@ struct Binding {
   bool member = false;    ///< of `from path import name`
   std::size_t token = 0;  ///< the first one of an assignment
   Declaration* declaration = nullptr;
-  Time time = 0;  ///< its value is computed of what names meant then
+  Time time = 0;  ///< its value is computed from the names at that time
   Place because;
   std::string why;                      ///< the effect of the line at `because`: "decides what it is"
-  std::vector<const Binding*> choices;  ///< of an uncertain one; null: not bound
+  std::vector<const Binding*> choices;  ///< of an uncertain one; null if not bound
   bool evaluating = false;
   bool known = false;
   Value value;
@@ -62,12 +62,12 @@ class Timeline {
  public:
   struct Entry {
     Time time = 0;
-    Binding* binding = nullptr;  ///< null: not bound
+    Binding* binding = nullptr;  ///< null if not bound
   };
   using Names = std::map<std::string, std::vector<Entry>, std::less<>>;
 
   Time now() const { return now_; }
-  /// From now on the name means that. `binding.time` is the caller's.
+  /// Binds the name from now on. The caller sets `binding.time`.
   Binding& bind(std::string_view name, Binding binding);
   /// The same of a binding that is known already, or of null.
   void restore(std::string_view name, Binding* binding);

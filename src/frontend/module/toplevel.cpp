@@ -388,7 +388,7 @@ std::size_t TopLevel::host_class(const Suite& header) {
   risk(header.header);
   const std::vector<std::size_t> decorators = std::exchange(decorators_, {});
   if (kind(header.header + 1) != Tok::name) return header.next;
-  // Its lines are run in a space of their own.
+  // Its lines are run in a namespace of their own.
   for (std::size_t at = header.begin; at < header.end; at = std::max(file_.end_of_statement(at), at + 1))
     if (kind(at) != Tok::k_def) effects(at, statement_end(at, header.end), value_begin(at, header.end));
   Binding& bound =

@@ -29,13 +29,13 @@ bool is_known_module(std::string_view path);
 bool is_python_name(std::string_view name);
 
 /// Effects of a call on the arrays that it receives.
-enum class Manners : std::uint8_t {
-  fresh,     ///< it reads them
-  hands_on,  ///< the result may be one of them, or a view
+enum class ArgumentEffect : std::uint8_t {
+  reads,
+  aliases,  ///< the result may be one of them, or a view
   changes,
 };
-Manners manners_of_function(std::string_view path);
-Manners manners_of_method(std::string_view name);
+ArgumentEffect effect_of_function(std::string_view path);
+ArgumentEffect effect_of_method(std::string_view name);
 
 /// Reads the tokens of statements: their ends, the brackets around them, and the use of the names in them.
 class TokenReader {
@@ -64,7 +64,7 @@ class TokenReader {
   ModuleFile& file_;
   Timeline& timeline_;
   std::vector<std::size_t> partner_;  ///< of a bracket: the other one
-  std::vector<std::size_t> around_;   ///< the bracket that is open around a token; 0: none
+  std::vector<std::size_t> around_;   ///< the bracket that is open around a token; 0 if there is none
 };
 
 /// The import, statement by statement.
@@ -140,7 +140,7 @@ class TopLevel : private TokenReader {
   std::map<std::size_t, Facts> facts_;            ///< by the token of a `def`, a class or an assignment
   bool deciding_ = true;                          ///< not in a loop, whose lines may run again
   bool ended_ = false;                            ///< a `raise` was met
-  bool failed_ = false;                           ///< a line cannot but raise NameError
+  bool failed_ = false;                           ///< a line raises NameError in any case
   unsigned guarded_ = 0;                          ///< the number of enclosing `try`
   std::optional<Change> risk_;                    ///< the first line that may raise
   std::size_t budget_ = 0;

@@ -18,101 +18,115 @@ bool is_assignment(Tok kind) {
   return kind == Tok::assign || (kind >= Tok::plus_assign && kind <= Tok::at_assign);
 }
 
-struct Row {
+struct FunctionEffect {
   std::string_view name;
-  Manners manners;
+  ArgumentEffect effect;
 };
-constexpr Row kPythonFunctions[] = {
-    {"print", Manners::fresh},      {"len", Manners::fresh},        {"sum", Manners::fresh},
-    {"min", Manners::fresh},        {"max", Manners::fresh},        {"abs", Manners::fresh},
-    {"range", Manners::fresh},      {"str", Manners::fresh},        {"repr", Manners::fresh},
-    {"float", Manners::fresh},      {"int", Manners::fresh},        {"bool", Manners::fresh},
-    {"complex", Manners::fresh},    {"isinstance", Manners::fresh}, {"type", Manners::fresh},
-    {"id", Manners::fresh},         {"any", Manners::fresh},        {"all", Manners::fresh},
-    {"round", Manners::fresh},      {"hash", Manners::fresh},       {"format", Manners::fresh},
-    {"divmod", Manners::fresh},     {"pow", Manners::fresh},        {"hasattr", Manners::fresh},
-    {"callable", Manners::fresh},   {"list", Manners::hands_on},    {"tuple", Manners::hands_on},
-    {"dict", Manners::hands_on},    {"set", Manners::hands_on},     {"sorted", Manners::hands_on},
-    {"zip", Manners::hands_on},     {"map", Manners::hands_on},     {"enumerate", Manners::hands_on},
-    {"filter", Manners::hands_on},  {"iter", Manners::hands_on},    {"reversed", Manners::hands_on},
-    {"getattr", Manners::hands_on},
+constexpr FunctionEffect kPythonFunctions[] = {
+    {"print", ArgumentEffect::reads},       {"len", ArgumentEffect::reads},
+    {"sum", ArgumentEffect::reads},         {"min", ArgumentEffect::reads},
+    {"max", ArgumentEffect::reads},         {"abs", ArgumentEffect::reads},
+    {"range", ArgumentEffect::reads},       {"str", ArgumentEffect::reads},
+    {"repr", ArgumentEffect::reads},        {"float", ArgumentEffect::reads},
+    {"int", ArgumentEffect::reads},         {"bool", ArgumentEffect::reads},
+    {"complex", ArgumentEffect::reads},     {"isinstance", ArgumentEffect::reads},
+    {"type", ArgumentEffect::reads},        {"id", ArgumentEffect::reads},
+    {"any", ArgumentEffect::reads},         {"all", ArgumentEffect::reads},
+    {"round", ArgumentEffect::reads},       {"hash", ArgumentEffect::reads},
+    {"format", ArgumentEffect::reads},      {"divmod", ArgumentEffect::reads},
+    {"pow", ArgumentEffect::reads},         {"hasattr", ArgumentEffect::reads},
+    {"callable", ArgumentEffect::reads},    {"list", ArgumentEffect::aliases},
+    {"tuple", ArgumentEffect::aliases},     {"dict", ArgumentEffect::aliases},
+    {"set", ArgumentEffect::aliases},       {"sorted", ArgumentEffect::aliases},
+    {"zip", ArgumentEffect::aliases},       {"map", ArgumentEffect::aliases},
+    {"enumerate", ArgumentEffect::aliases}, {"filter", ArgumentEffect::aliases},
+    {"iter", ArgumentEffect::aliases},      {"reversed", ArgumentEffect::aliases},
+    {"getattr", ArgumentEffect::aliases},
 };
 // For NumPy: functions that are not listed here make a new array from their arguments.
-constexpr Row kNumpyFunctions[] = {
-    {"put", Manners::changes},
-    {"put_along_axis", Manners::changes},
-    {"copyto", Manners::changes},
-    {"place", Manners::changes},
-    {"putmask", Manners::changes},
-    {"fill_diagonal", Manners::changes},
-    {"random.shuffle", Manners::changes},
-    {"nan_to_num", Manners::changes},
-    {"asarray", Manners::hands_on},
-    {"asanyarray", Manners::hands_on},
-    {"ascontiguousarray", Manners::hands_on},
-    {"asfortranarray", Manners::hands_on},
-    {"require", Manners::hands_on},
-    {"reshape", Manners::hands_on},
-    {"ravel", Manners::hands_on},
-    {"transpose", Manners::hands_on},
-    {"squeeze", Manners::hands_on},
-    {"expand_dims", Manners::hands_on},
-    {"swapaxes", Manners::hands_on},
-    {"moveaxis", Manners::hands_on},
-    {"rollaxis", Manners::hands_on},
-    {"flip", Manners::hands_on},
-    {"fliplr", Manners::hands_on},
-    {"flipud", Manners::hands_on},
-    {"rot90", Manners::hands_on},
-    {"diagonal", Manners::hands_on},
-    {"diag", Manners::hands_on},
-    {"split", Manners::hands_on},
-    {"array_split", Manners::hands_on},
-    {"hsplit", Manners::hands_on},
-    {"vsplit", Manners::hands_on},
-    {"dsplit", Manners::hands_on},
-    {"frombuffer", Manners::hands_on},
-    {"nditer", Manners::changes},
-    {"real", Manners::hands_on},
-    {"imag", Manners::hands_on},
-    {"real_if_close", Manners::hands_on},
-    {"matrix_transpose", Manners::hands_on},
-    {"permute_dims", Manners::hands_on},
-    {"vectorize", Manners::changes},
-    {"apply_along_axis", Manners::changes},
-    {"apply_over_axes", Manners::changes},
-    {"frompyfunc", Manners::changes},
-    {"fromfunction", Manners::changes},
-    {"piecewise", Manners::changes},
-    {"fromiter", Manners::changes},
-    {"setdiff1d", Manners::fresh},
-    {"asmatrix", Manners::hands_on},
-    {"mat", Manners::hands_on},
-    {"unstack", Manners::hands_on},
-    {"astype", Manners::hands_on},
-    {"partition", Manners::fresh},
+constexpr FunctionEffect kNumpyFunctions[] = {
+    {"put", ArgumentEffect::changes},
+    {"put_along_axis", ArgumentEffect::changes},
+    {"copyto", ArgumentEffect::changes},
+    {"place", ArgumentEffect::changes},
+    {"putmask", ArgumentEffect::changes},
+    {"fill_diagonal", ArgumentEffect::changes},
+    {"random.shuffle", ArgumentEffect::changes},
+    {"nan_to_num", ArgumentEffect::changes},
+    {"asarray", ArgumentEffect::aliases},
+    {"asanyarray", ArgumentEffect::aliases},
+    {"ascontiguousarray", ArgumentEffect::aliases},
+    {"asfortranarray", ArgumentEffect::aliases},
+    {"require", ArgumentEffect::aliases},
+    {"reshape", ArgumentEffect::aliases},
+    {"ravel", ArgumentEffect::aliases},
+    {"transpose", ArgumentEffect::aliases},
+    {"squeeze", ArgumentEffect::aliases},
+    {"expand_dims", ArgumentEffect::aliases},
+    {"swapaxes", ArgumentEffect::aliases},
+    {"moveaxis", ArgumentEffect::aliases},
+    {"rollaxis", ArgumentEffect::aliases},
+    {"flip", ArgumentEffect::aliases},
+    {"fliplr", ArgumentEffect::aliases},
+    {"flipud", ArgumentEffect::aliases},
+    {"rot90", ArgumentEffect::aliases},
+    {"diagonal", ArgumentEffect::aliases},
+    {"diag", ArgumentEffect::aliases},
+    {"split", ArgumentEffect::aliases},
+    {"array_split", ArgumentEffect::aliases},
+    {"hsplit", ArgumentEffect::aliases},
+    {"vsplit", ArgumentEffect::aliases},
+    {"dsplit", ArgumentEffect::aliases},
+    {"frombuffer", ArgumentEffect::aliases},
+    {"nditer", ArgumentEffect::changes},
+    {"real", ArgumentEffect::aliases},
+    {"imag", ArgumentEffect::aliases},
+    {"real_if_close", ArgumentEffect::aliases},
+    {"matrix_transpose", ArgumentEffect::aliases},
+    {"permute_dims", ArgumentEffect::aliases},
+    {"vectorize", ArgumentEffect::changes},
+    {"apply_along_axis", ArgumentEffect::changes},
+    {"apply_over_axes", ArgumentEffect::changes},
+    {"frompyfunc", ArgumentEffect::changes},
+    {"fromfunction", ArgumentEffect::changes},
+    {"piecewise", ArgumentEffect::changes},
+    {"fromiter", ArgumentEffect::changes},
+    {"setdiff1d", ArgumentEffect::reads},
+    {"asmatrix", ArgumentEffect::aliases},
+    {"mat", ArgumentEffect::aliases},
+    {"unstack", ArgumentEffect::aliases},
+    {"astype", ArgumentEffect::aliases},
+    {"partition", ArgumentEffect::reads},
 };
-constexpr Row kMethods[] = {
-    {"copy", Manners::fresh},       {"tolist", Manners::fresh},      {"sum", Manners::fresh},
-    {"mean", Manners::fresh},       {"min", Manners::fresh},         {"max", Manners::fresh},
-    {"any", Manners::fresh},        {"all", Manners::fresh},         {"argmax", Manners::fresh},
-    {"argmin", Manners::fresh},     {"argsort", Manners::fresh},     {"std", Manners::fresh},
-    {"var", Manners::fresh},        {"prod", Manners::fresh},        {"cumsum", Manners::fresh},
-    {"cumprod", Manners::fresh},    {"index", Manners::fresh},       {"count", Manners::fresh},
-    {"dot", Manners::fresh},        {"nonzero", Manners::fresh},     {"tobytes", Manners::fresh},
-    {"flatten", Manners::fresh},    {"round", Manners::fresh},       {"trace", Manners::fresh},
-    {"format", Manners::fresh},     {"join", Manners::fresh},        {"split", Manners::fresh},
-    {"strip", Manners::fresh},      {"lower", Manners::fresh},       {"upper", Manners::fresh},
-    {"startswith", Manners::fresh}, {"endswith", Manners::fresh},    {"item", Manners::hands_on},
-    {"astype", Manners::hands_on},  {"conj", Manners::hands_on},     {"reshape", Manners::hands_on},
-    {"ravel", Manners::hands_on},   {"view", Manners::hands_on},     {"transpose", Manners::hands_on},
-    {"squeeze", Manners::hands_on}, {"swapaxes", Manners::hands_on}, {"get", Manners::hands_on},
-    {"keys", Manners::hands_on},    {"values", Manners::hands_on},   {"items", Manners::hands_on},
+constexpr FunctionEffect kMethods[] = {
+    {"copy", ArgumentEffect::reads},        {"tolist", ArgumentEffect::reads},
+    {"sum", ArgumentEffect::reads},         {"mean", ArgumentEffect::reads},
+    {"min", ArgumentEffect::reads},         {"max", ArgumentEffect::reads},
+    {"any", ArgumentEffect::reads},         {"all", ArgumentEffect::reads},
+    {"argmax", ArgumentEffect::reads},      {"argmin", ArgumentEffect::reads},
+    {"argsort", ArgumentEffect::reads},     {"std", ArgumentEffect::reads},
+    {"var", ArgumentEffect::reads},         {"prod", ArgumentEffect::reads},
+    {"cumsum", ArgumentEffect::reads},      {"cumprod", ArgumentEffect::reads},
+    {"index", ArgumentEffect::reads},       {"count", ArgumentEffect::reads},
+    {"dot", ArgumentEffect::reads},         {"nonzero", ArgumentEffect::reads},
+    {"tobytes", ArgumentEffect::reads},     {"flatten", ArgumentEffect::reads},
+    {"round", ArgumentEffect::reads},       {"trace", ArgumentEffect::reads},
+    {"format", ArgumentEffect::reads},      {"join", ArgumentEffect::reads},
+    {"split", ArgumentEffect::reads},       {"strip", ArgumentEffect::reads},
+    {"lower", ArgumentEffect::reads},       {"upper", ArgumentEffect::reads},
+    {"startswith", ArgumentEffect::reads},  {"endswith", ArgumentEffect::reads},
+    {"item", ArgumentEffect::aliases},      {"astype", ArgumentEffect::aliases},
+    {"conj", ArgumentEffect::aliases},      {"reshape", ArgumentEffect::aliases},
+    {"ravel", ArgumentEffect::aliases},     {"view", ArgumentEffect::aliases},
+    {"transpose", ArgumentEffect::aliases}, {"squeeze", ArgumentEffect::aliases},
+    {"swapaxes", ArgumentEffect::aliases},  {"get", ArgumentEffect::aliases},
+    {"keys", ArgumentEffect::aliases},      {"values", ArgumentEffect::aliases},
+    {"items", ArgumentEffect::aliases},
 };
 
 template <std::size_t N>
-const Row* find_row(const Row (&rows)[N], std::string_view name) {
-  for (const Row& row : rows)
+const FunctionEffect* find_row(const FunctionEffect (&rows)[N], std::string_view name) {
+  for (const FunctionEffect& row : rows)
     if (row.name == name) return &row;
   return nullptr;
 }
@@ -123,32 +137,32 @@ constexpr std::string_view kAnyName[] = {"exec", "eval",         "globals", "loc
 }  // namespace
 
 /// For functions of modules: an unknown function is assumed to change its arguments.
-Manners manners_of_function(std::string_view path) {
-  if (path.empty()) return Manners::changes;
+ArgumentEffect effect_of_function(std::string_view path) {
+  if (path.empty()) return ArgumentEffect::changes;
   if (const std::size_t dot = path.find('.'); dot != std::string_view::npos) {
     const std::string_view module = path.substr(0, dot);
     if (module == "numba")
       return path.find("mapped") == std::string_view::npos && path.find("pinned") == std::string_view::npos
-                 ? Manners::fresh
-                 : Manners::changes;
+                 ? ArgumentEffect::reads
+                 : ArgumentEffect::changes;
     if (module == "math" || module == "cmath" || module == "time" || module == "warnings" || module == "os")
-      return Manners::fresh;
-    if (module != "numpy") return Manners::changes;
-    if (path.ends_with(".at")) return Manners::changes;
-    const Row* row = find_row(kNumpyFunctions, path.substr(dot + 1));
-    if (row != nullptr) return row->manners;
+      return ArgumentEffect::reads;
+    if (module != "numpy") return ArgumentEffect::changes;
+    if (path.ends_with(".at")) return ArgumentEffect::changes;
+    const FunctionEffect* row = find_row(kNumpyFunctions, path.substr(dot + 1));
+    if (row != nullptr) return row->effect;
     const bool by_index = path.starts_with("numpy.lib.") || path.starts_with("numpy.broadcast") ||
                           path.starts_with("numpy.atleast") || path.starts_with("numpy.ma.") ||
                           path.starts_with("numpy.random.");
-    return by_index ? Manners::changes : Manners::fresh;
+    return by_index ? ArgumentEffect::changes : ArgumentEffect::reads;
   }
-  const Row* row = find_row(kPythonFunctions, path);
-  return row == nullptr ? Manners::changes : row->manners;
+  const FunctionEffect* row = find_row(kPythonFunctions, path);
+  return row == nullptr ? ArgumentEffect::changes : row->effect;
 }
 
-Manners manners_of_method(std::string_view name) {
-  const Row* row = find_row(kMethods, name);
-  return row == nullptr ? Manners::changes : row->manners;
+ArgumentEffect effect_of_method(std::string_view name) {
+  const FunctionEffect* row = find_row(kMethods, name);
+  return row == nullptr ? ArgumentEffect::changes : row->effect;
 }
 
 /// The end of a simple statement: a ';' or the line's end.
@@ -224,11 +238,12 @@ TokenReader::Use TokenReader::use_outside(std::size_t token) const {
     if (kind(open) == Tok::open_round && applied) {
       const std::size_t first = chain_begin(open);
       if (kind(inner - 1) == Tok::assign && text(inner - 2) == "out") return Use::changed;
-      Manners manners = manners_of_function(path_of(first, open));
+      ArgumentEffect effect = effect_of_function(path_of(first, open));
       const bool method = open >= 2 && kind(open - 2) == Tok::dot && path_of(first, open).empty();
-      if (method && manners_of_method(text(open - 1)) != Manners::changes) manners = Manners::fresh;
-      if (manners == Manners::changes) return Use::changed;
-      if (manners == Manners::fresh) return Use::read;
+      if (method && effect_of_method(text(open - 1)) != ArgumentEffect::changes)
+        effect = ArgumentEffect::reads;
+      if (effect == ArgumentEffect::changes) return Use::changed;
+      if (effect == ArgumentEffect::reads) return Use::read;
       inner = first;
       continue;
     }
@@ -249,11 +264,11 @@ TokenReader::Use TokenReader::use_of(std::size_t token, bool target) const {
     } else if (kind(at) == Tok::open_round && partner_[at] > at) {
       if (whole) return Use::called;
       const bool method = kind(at - 1) == Tok::name && kind(at - 2) == Tok::dot;
-      const Manners manners = method ? manners_of_method(text(at - 1)) : Manners::changes;
-      for (std::size_t i = at + 1; i < partner_[at] && manners != Manners::changes; ++i)
+      const ArgumentEffect effect = method ? effect_of_method(text(at - 1)) : ArgumentEffect::changes;
+      for (std::size_t i = at + 1; i < partner_[at] && effect != ArgumentEffect::changes; ++i)
         if (kind(i) == Tok::name && text(i) == "out") return Use::changed;
-      if (manners == Manners::changes) return Use::changed;
-      if (manners == Manners::fresh) return Use::read;
+      if (effect == ArgumentEffect::changes) return Use::changed;
+      if (effect == ArgumentEffect::reads) return Use::read;
       at = partner_[at] + 1;
     } else {
       break;

@@ -92,7 +92,7 @@ struct Parameter {
   std::string_view name;
   Place place;
   Expr* fallback = nullptr;
-  bool captured = false;  ///< a name of the function around, handed over at every call
+  bool captured = false;  ///< a name of the enclosing function, passed at every call
 };
 
 /// A function whose body was read.
@@ -103,11 +103,12 @@ struct Function {
   std::vector<Stmt*> body;
   std::uint32_t expr_count = 0;
   std::uint32_t stmt_count = 0;
-  /// Functions of the function around that this one calls, by their names; known once that one's scope is.
+  /// Functions of the function around that this one calls, by their names; set after the scope of that
+  /// function is built.
   std::vector<std::pair<std::string_view, Function*>> functions;
 };
 
-/// Owns nodes; addresses stay.
+/// Owns the nodes, whose addresses do not change.
 struct Arena {
   std::deque<Expr> exprs;
   std::deque<Stmt> stmts;

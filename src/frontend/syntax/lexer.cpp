@@ -108,7 +108,7 @@ class Lexer {
   // Skips blank lines and comments, then compares the indentation with the block's.
   void begin_line() {
     for (;;) {
-      std::size_t column = 0, narrow = 0;  // with tabs to every eighth column, and with tabs of one
+      std::size_t column = 0, narrow = 0;  // the column with tabs of width 8, and with tabs of width 1
       const std::size_t begin = at_;
       for (;; ++at_) {
         if (peek() == ' ')

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "frontend/syntax/parser.hpp"
+#include "frontend/syntax/expression_parser.hpp"
 
 namespace quern::frontend {
 namespace {
@@ -77,23 +77,9 @@ std::string string_value(std::string_view text) {
 
 }  // namespace
 
-Expr* Parser::make(ExprKind kind, Place place, std::vector<Expr*> items) {
-  Expr& node = arena_.exprs.emplace_back();
-  node.kind = kind;
-  node.place = place;
-  node.id = next_expr_++;
-  for (const Expr* item : items)
-    if (item != nullptr) node.height = std::max(node.height, item->height + 1);
-  node.items = std::move(items);
-  if (node.height > kDeepestNesting)
-    fail(place, fmt::format("this expression is nested more than {} deep", kDeepestNesting),
-         "split it, with names for its parts");
-  return &node;
-}
-
 /// `for x in items` up to the closing bracket, for a node that has its first part. Longer forms, and those
 /// inside functions, leave the node without parts.
-bool Parser::comprehension(Expr& node, Tok close) {
+bool ExpressionParser::comprehension(Expr& node, Tok close) {
   Expr* first = node.items[0];
   node.items.clear();
   if (!of_file_ || !at(Tok::k_for) || next_token().kind != Tok::name) return false;
@@ -107,20 +93,14 @@ bool Parser::comprehension(Expr& node, Tok close) {
   return true;
 }
 
-Expr* Parser::unsupported(Place place, std::string_view what) {
-  Expr* node = make(ExprKind::unsupported, place);
-  node->name = what;
-  return node;
-}
-
-bool Parser::enter() {
+bool ExpressionParser::enter() {
   if (depth_ < kDeepestBrackets) return true;
   fail(token().place, fmt::format("this is nested more than {} deep", kDeepestBrackets),
        "split it, with names for its parts");
   return false;
 }
 
-Expr* Parser::expressions() {
+Expr* ExpressionParser::expressions() {
   Expr* first = expression();
   if (!at(Tok::comma) || panic_) return first;
   std::vector<Expr*> items = {first};
@@ -131,7 +111,7 @@ Expr* Parser::expressions() {
   return make(ExprKind::tuple, since(first->place), std::move(items));
 }
 
-Expr* Parser::expression() {
+Expr* ExpressionParser::expression() {
   const Place begin = token().place;
   if (!enter()) return make(ExprKind::broken, begin);
   ++depth_;
@@ -161,7 +141,7 @@ Expr* Parser::expression() {
 }
 
 /// first if ... else second if ... else third: a chain takes no stack of its own.
-Expr* Parser::conditional(Expr* first) {
+Expr* ExpressionParser::conditional(Expr* first) {
   std::vector<Expr*> values = {first}, conditions;
   while (at(Tok::k_if) && !panic_) {
     advance();
@@ -176,7 +156,7 @@ Expr* Parser::conditional(Expr* first) {
 }
 
 /// lambda x, y: a function whose body returns the expression.
-Expr* Parser::lambda() {
+Expr* ExpressionParser::lambda() {
   const Place begin = token().place;
   advance();
   Expr* node = make(ExprKind::lambda, begin);
@@ -198,7 +178,37 @@ Expr* Parser::lambda() {
   return node;
 }
 
-Expr* Parser::disjunction() {
+void ExpressionParser::parameters(Function& function, Tok close) {
+  while (!panic_ && !at(close) && !at(Tok::end)) {
+    const Token first = token();
+    if (at(Tok::times) || at(Tok::power) || at(Tok::divide)) {
+      const std::string text(text_of(first.kind));
+      advance();
+      fail(first.place, fmt::format("'{}' among the parameters is outside the kernel language", text),
+           "name every parameter");
+      if (close == Tok::close_round) {
+        skip_to_close(close);
+        panic_ = false;  // the body can still be read
+      }
+      return;
+    }
+    Parameter parameter;
+    parameter.name = source_.at(first.place);
+    parameter.place = first.place;
+    if (!expect(Tok::name, "as a parameter")) return;
+    if (close == Tok::close_round && accept(Tok::colon)) expression();
+    if (accept(Tok::assign)) parameter.fallback = expression();
+    for (const Parameter& other : function.parameters)
+      if (other.name == parameter.name) {
+        fail(first.place, fmt::format("parameter '{}' is named twice", parameter.name), "rename one of them");
+        panic_ = false;
+      }
+    function.parameters.push_back(parameter);
+    if (!accept(Tok::comma)) return;
+  }
+}
+
+Expr* ExpressionParser::disjunction() {
   Expr* first = conjunction();
   if (!at(Tok::k_or) || panic_) return first;
   std::vector<Expr*> items = {first};
@@ -208,7 +218,7 @@ Expr* Parser::disjunction() {
   return node;
 }
 
-Expr* Parser::conjunction() {
+Expr* ExpressionParser::conjunction() {
   Expr* first = inversion();
   if (!at(Tok::k_and) || panic_) return first;
   std::vector<Expr*> items = {first};
@@ -218,7 +228,7 @@ Expr* Parser::conjunction() {
   return node;
 }
 
-Expr* Parser::inversion() {
+Expr* ExpressionParser::inversion() {
   std::vector<Place> nots;
   while (at(Tok::k_not)) {
     nots.push_back(token().place);
@@ -232,7 +242,7 @@ Expr* Parser::inversion() {
   return node;
 }
 
-Expr* Parser::comparison() {
+Expr* ExpressionParser::comparison() {
   Expr* first = binary(0);
   const auto is_not_in = [this] { return at(Tok::k_not) && next_token().kind == Tok::k_in; };
   if (panic_ || (!is_comparison(token().kind) && !is_not_in())) return first;
@@ -251,7 +261,7 @@ Expr* Parser::comparison() {
   return node;
 }
 
-Expr* Parser::binary(int level) {
+Expr* ExpressionParser::binary(int level) {
   if (level > kTightest) return unary();
   Expr* left = binary(level + 1);
   while (!panic_ && is_of_level(token().kind, level)) {
@@ -265,7 +275,7 @@ Expr* Parser::binary(int level) {
   return left;
 }
 
-Expr* Parser::unary() {
+Expr* ExpressionParser::unary() {
   std::vector<Token> signs;
   while (at(Tok::plus) || at(Tok::minus) || at(Tok::invert)) {
     signs.push_back(token());
@@ -279,7 +289,7 @@ Expr* Parser::unary() {
   return node;
 }
 
-Expr* Parser::power() {
+Expr* ExpressionParser::power() {
   const Place begin = token().place;
   const bool awaits = accept(Tok::k_await);
   Expr* base = primary();
@@ -295,7 +305,7 @@ Expr* Parser::power() {
   return node;
 }
 
-Expr* Parser::primary() {
+Expr* ExpressionParser::primary() {
   Expr* node = atom();
   while (!panic_) {
     if (accept(Tok::dot)) {
@@ -314,7 +324,7 @@ Expr* Parser::primary() {
   return node;
 }
 
-Expr* Parser::call(Expr* callee) {
+Expr* ExpressionParser::call(Expr* callee) {
   const Place open = token().place;
   advance();
   std::vector<Expr*> items = {callee};
@@ -344,14 +354,14 @@ Expr* Parser::call(Expr* callee) {
     if (!accept(Tok::comma)) break;
   }
   if (callee->kind == ExprKind::name && callee->name == "range")
-    for (std::size_t i = 1; i < items.size(); ++i) items[i] = whole(items[i]);
+    for (std::size_t i = 1; i < items.size(); ++i) items[i] = as_integer(items[i]);
   close(Tok::close_round, open, "to end the arguments");
   return make(ExprKind::call, since(callee->place), std::move(items));
 }
 
 /// math.ceil, math.floor and math.trunc return integers in Python, but floats in Numba's kernels. If an
 /// integer is required, they become int(math.ceil(x)).
-Expr* Parser::whole(Expr* expr) {
+Expr* ExpressionParser::as_integer(Expr* expr) {
   if (panic_ || expr->kind != ExprKind::call || expr->items.size() != 2) return expr;
   const Expr& callee = *expr->items[0];
   const bool of_math = callee.kind == ExprKind::name ||
@@ -362,7 +372,7 @@ Expr* Parser::whole(Expr* expr) {
   return make(ExprKind::call, expr->place, {name, expr});
 }
 
-Expr* Parser::subscript(Expr* base) {
+Expr* ExpressionParser::subscript(Expr* base) {
   const Place open = token().place;
   advance();
   Expr* inside = index();
@@ -379,19 +389,19 @@ Expr* Parser::subscript(Expr* base) {
   return make(ExprKind::subscript, since(base->place), {base, inside});
 }
 
-Expr* Parser::index() {
+Expr* ExpressionParser::index() {
   const Place begin = token().place;
   Expr* parts[3] = {nullptr, nullptr, nullptr};
   if (!at(Tok::colon)) {
     parts[0] = expression();
-    if (!at(Tok::colon) || panic_) return whole(parts[0]);
+    if (!at(Tok::colon) || panic_) return as_integer(parts[0]);
   }
   for (int part = 1; part < 3 && !panic_ && accept(Tok::colon); ++part)
     if (!at(Tok::colon) && !at(Tok::comma) && !at(Tok::close_square)) parts[part] = expression();
   return make(ExprKind::slice, since(begin), {parts[0], parts[1], parts[2]});
 }
 
-Expr* Parser::atom() {
+Expr* ExpressionParser::atom() {
   const Token first = token();
   switch (first.kind) {
     case Tok::name: {
@@ -428,7 +438,7 @@ Expr* Parser::atom() {
     case Tok::open_curly:
       return curly_brackets();
     case Tok::unreadable:
-      panic_ = true;  // the lexer has said why
+      panic_ = true;  // the lexer has reported it
       return make(ExprKind::broken, first.place);
     default:
       break;
@@ -442,7 +452,7 @@ Expr* Parser::atom() {
   return make(ExprKind::broken, first.place);
 }
 
-Expr* Parser::number() {
+Expr* ExpressionParser::number() {
   const Token first = token();
   advance();
   std::string text(source_.at(first.place));
@@ -470,7 +480,7 @@ Expr* Parser::number() {
   return node;
 }
 
-Expr* Parser::strings() {
+Expr* ExpressionParser::strings() {
   const Place begin = token().place;
   std::string value;
   std::string_view refused;
@@ -486,18 +496,7 @@ Expr* Parser::strings() {
   return node;
 }
 
-/// The closing bracket. If another line has begun before it, it is the open one that lacks its match.
-void Parser::close(Tok kind, Place open, const char* what) {
-  if (panic_ || accept(kind)) return;
-  const bool later = source_.line_of(token().place.begin) > source_.line_of(open.begin);
-  if (at(Tok::end) || (later && !at(Tok::unreadable)))
-    fail(open, fmt::format("this '{}' is never closed", source_.at(open)),
-         fmt::format("add the '{}' that is missing", text_of(kind)));
-  else
-    expect(kind, what);
-}
-
-Expr* Parser::round_brackets() {
+Expr* ExpressionParser::round_brackets() {
   const Place begin = token().place;
   advance();
   if (accept(Tok::close_round)) return make(ExprKind::tuple, since(begin));
@@ -511,7 +510,7 @@ Expr* Parser::round_brackets() {
   return inside;
 }
 
-Expr* Parser::square_brackets() {
+Expr* ExpressionParser::square_brackets() {
   const Place begin = token().place;
   advance();
   std::vector<Expr*> items;
@@ -531,7 +530,7 @@ Expr* Parser::square_brackets() {
   return make(ExprKind::list, since(begin), std::move(items));
 }
 
-Expr* Parser::curly_brackets() {
+Expr* ExpressionParser::curly_brackets() {
   const Place begin = token().place;
   advance();
   skip_to_close(Tok::close_curly);

@@ -48,99 +48,21 @@ const Refused* refused(Tok kind) {
 
 }  // namespace
 
-bool Parser::accept(Tok kind) {
-  if (!at(kind)) return false;
-  advance();
-  return true;
-}
-
-void Parser::advance() {
-  if (at_ + 1 < tokens_.size()) ++at_;
-}
-
-bool Parser::expect(Tok kind, const char* what) {
-  if (panic_) return false;
-  if (accept(kind)) return true;
-  const Token found = token();
-  if (found.kind == Tok::unreadable) {
-    panic_ = true;
-    return false;
-  }
-  const std::string text = found.kind <= Tok::unreadable && found.kind != Tok::name
-                               ? std::string(text_of(found.kind))
-                               : fmt::format("'{}'", source_.at(found.place));
-  const std::string wanted =
-      kind <= Tok::unreadable ? std::string(text_of(kind)) : fmt::format("'{}'", text_of(kind));
-  fail(found.place, fmt::format("{} is expected {}, not {}", wanted, what, text));
-  return false;
-}
-
-void Parser::fail(Place place, std::string message, std::string hint) {
-  if (!panic_) report_.error(place, "syntax", std::move(message), std::move(hint));
-  panic_ = true;
-}
-
-/// To the next statement; a block that follows is left to its owner.
-void Parser::skip_line() {
-  while (!at(Tok::newline) && !at(Tok::end) && !at(Tok::indent) && !at(Tok::dedent)) advance();
-  accept(Tok::newline);
-}
-
-/// To the bracket that closes the innermost open one.
-void Parser::skip_to_close(Tok close) {
-  std::size_t open = 0;
-  for (; !at(Tok::end); advance()) {
-    if (at(Tok::open_round) || at(Tok::open_square) || at(Tok::open_curly)) ++open;
-    if (!at(Tok::close_round) && !at(Tok::close_square) && !at(Tok::close_curly)) continue;
-    if (open == 0) break;
-    --open;
-  }
-  if (!at(close) && !at(Tok::end)) expect(close, "here");
-}
-
-Place Parser::since(Place first) const {
-  const std::uint32_t end = at_ > 0 ? tokens_[at_ - 1].place.end : first.end;
-  return {first.begin, std::max(end, first.begin)};
-}
-
-Stmt* Parser::make(StmtKind kind, Place place) {
-  Stmt& node = arena_.stmts.emplace_back();
-  node.kind = kind;
-  node.place = place;
-  node.id = next_stmt_++;
-  return &node;
+void Parser::restart(std::size_t index) {
+  at_ = index;
+  depth_ = elifs_ = 0;
+  next_ = {};
+  panic_ = false;
 }
 
 Function* Parser::parse_function(std::size_t index) {
-  at_ = index;
-  depth_ = elifs_ = next_expr_ = next_stmt_ = 0;
-  panic_ = false;
+  restart(index);
   Function& function = arena_.functions.emplace_back();
   expect(Tok::k_def, "to begin a function");
-  function.place = token().place;
-  function.name = source_.at(function.place);
-  expect(Tok::name, "after 'def'");
-  if (expect(Tok::open_round, "after the function's name")) parameters(function, Tok::close_round);
-  expect(Tok::close_round, "to end the parameters");
-  if (!panic_ && accept(Tok::arrow)) expression();
+  function_header(function);
   block(function.body);
-  function.expr_count = next_expr_;
-  function.stmt_count = next_stmt_;
+  end_function(function, {});
   return &function;
-}
-
-/// Expressions and statements of a function inside another are numbered by themselves.
-Parser::Numbers Parser::begin_function() {
-  const Numbers outer{next_expr_, next_stmt_};
-  next_expr_ = next_stmt_ = 0;
-  return outer;
-}
-
-void Parser::end_function(Function& function, Numbers outer) {
-  function.expr_count = next_expr_;
-  function.stmt_count = next_stmt_;
-  next_expr_ = outer.expr;
-  next_stmt_ = outer.stmt;
 }
 
 Stmt* Parser::nested_function() {
@@ -148,57 +70,29 @@ Stmt* Parser::nested_function() {
   advance();
   Stmt* node = make(StmtKind::function, begin);
   Function& function = arena_.functions.emplace_back();
-  function.place = token().place;
-  function.name = source_.at(function.place);
-  Expr* name = make(ExprKind::name, function.place);
-  name->name = function.name;
+  Expr* name = make(ExprKind::name, token().place);
   node->targets = {name};
   node->function = &function;
   const Numbers outer = begin_function();
-  expect(Tok::name, "after 'def'");
-  if (expect(Tok::open_round, "after the function's name")) parameters(function, Tok::close_round);
-  expect(Tok::close_round, "to end the parameters");
-  if (!panic_ && accept(Tok::arrow)) expression();
+  function_header(function);
+  name->name = function.name;
   node->place = since(begin);
   block(function.body);
   end_function(function, outer);
   return node;
 }
 
-void Parser::parameters(Function& function, Tok close) {
-  while (!panic_ && !at(close) && !at(Tok::end)) {
-    const Token first = token();
-    if (at(Tok::times) || at(Tok::power) || at(Tok::divide)) {
-      const std::string text(text_of(first.kind));
-      advance();
-      fail(first.place, fmt::format("'{}' among the parameters is outside the kernel language", text),
-           "name every parameter");
-      if (close == Tok::close_round) {
-        skip_to_close(close);
-        panic_ = false;  // the body can be read all the same
-      }
-      return;
-    }
-    Parameter parameter;
-    parameter.name = source_.at(first.place);
-    parameter.place = first.place;
-    if (!expect(Tok::name, "as a parameter")) return;
-    if (close == Tok::close_round && accept(Tok::colon)) expression();
-    if (accept(Tok::assign)) parameter.fallback = expression();
-    for (const Parameter& other : function.parameters)
-      if (other.name == parameter.name) {
-        fail(first.place, fmt::format("parameter '{}' is named twice", parameter.name), "rename one of them");
-        panic_ = false;
-      }
-    function.parameters.push_back(parameter);
-    if (!accept(Tok::comma)) return;
-  }
+void Parser::function_header(Function& function) {
+  function.place = token().place;
+  function.name = source_.at(function.place);
+  expect(Tok::name, "after 'def'");
+  if (expect(Tok::open_round, "after the function's name")) parameters(function, Tok::close_round);
+  expect(Tok::close_round, "to end the parameters");
+  if (!panic_ && accept(Tok::arrow)) expression();
 }
 
 std::vector<Stmt*> Parser::parse_line(std::size_t index) {
-  at_ = index;
-  depth_ = elifs_ = next_expr_ = next_stmt_ = 0;
-  panic_ = false;
+  restart(index);
   of_file_ = true;
   std::vector<Stmt*> out;
   simple_statements(out);
@@ -206,23 +100,19 @@ std::vector<Stmt*> Parser::parse_line(std::size_t index) {
 }
 
 Expr* Parser::parse_expression(std::size_t begin, std::size_t end) {
-  at_ = begin;
-  depth_ = elifs_ = next_expr_ = next_stmt_ = 0;
-  panic_ = false;
+  restart(begin);
   of_file_ = true;
   Expr* result = expressions();
   return panic_ || at_ != end ? nullptr : result;
 }
 
 Expr* Parser::parse_decorator(std::size_t index) {
-  at_ = index;
-  depth_ = elifs_ = next_expr_ = 0;
-  panic_ = false;
+  restart(index);
   return expression();
 }
 
 Expr* Parser::parse_only_expression() {
-  at_ = 0;
+  restart(0);
   Expr* result = expressions();
   accept(Tok::newline);
   if (!at(Tok::end)) expect(Tok::end, "behind the expression");

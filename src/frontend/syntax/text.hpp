@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The author's text, places in it, and diagnostics about them.
+// The author's text, source ranges in it, and diagnostics about them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace quern::frontend {
 
-/// A stretch of the source text: byte offsets, `end` one past the last.
+/// A range of the source text: byte offsets, `end` one past the last.
 struct Place {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
@@ -59,14 +59,14 @@ class Report {
   void note(Place place, std::string message);
 
   bool failed() const noexcept { return errors_ > 0; }
-  /// Those of a place or a number that is not kept included.
+  /// The number of errors, including those that are not kept.
   std::size_t errors() const noexcept { return errors_; }
   bool full() const noexcept { return diagnostics_.size() >= kMost; }
   const SourceText& source() const noexcept { return *source_; }
   const Diagnostics& diagnostics() const noexcept { return diagnostics_; }
   /// Adds the diagnostics of another report about the same source.
   void take_over(const Diagnostics& said);
-  /// In the order of the source.
+  /// The diagnostics in source order.
   Diagnostics take();
 
  private:

@@ -22,7 +22,7 @@ enum class Tok : std::uint8_t {
   format_string,
   bytes,
   unreadable,
-  is_not,  ///< these two are of two words, and the parser's
+  is_not,  ///< made by the parser from two words, as the next one
   not_in,
 #define QUERN_KEYWORD(id, text) id,
 #define QUERN_PUNCTUATION(id, text) id,

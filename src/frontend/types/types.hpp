@@ -36,7 +36,7 @@ enum class TypeKind : std::uint8_t {
   function,  ///< a function of the file
   builtin,   ///< of builtins.def
   module_,   ///< `cuda`, `math`
-  dim3,      ///< threadIdx and its like
+  dim3,      ///< threadIdx and similar objects
   range,
   enumerate,
   zip,
@@ -62,7 +62,7 @@ struct TypeInfo {
   char layout = 'C';        ///< 'C', 'F' or 'A'
   bool read_only = false;   ///< an array that cannot be written
   Type element = nullptr;   ///< of an array, vector, range or dtype
-  std::vector<Type> items;  ///< of a tuple; what enumerate and zip go over
+  std::vector<Type> items;  ///< of a tuple; the iterables of enumerate and zip
   std::vector<Field> fields;
   std::uint32_t size_bytes = 0;  ///< of a record
   std::uint32_t weight = 1;      ///< of a tuple: all items, those of its items included
@@ -148,7 +148,7 @@ struct Operation {
   Type result = nullptr;
   Type exponent = nullptr;  ///< of a power by an integer: the right operand's own type
 };
-/// Nothing if the operator does not accept these types. `op` is a binary operator or a comparison.
+/// Returns nothing if the operator does not accept these types. `op` is a binary operator or a comparison.
 std::optional<Operation> operation(const TypeTable& table, Tok op, Type a, Type b);
 /// The operator with this text: "+" of one or two operands, "not", "//".
 Tok unary_operator(std::string_view text);

@@ -175,39 +175,76 @@ bool is_harmless(std::string_view name, const Value& value) {
   return name == "endpoint" && value.kind == Kind::boolean && !value.is_zero();
 }
 
-constexpr std::string_view kMakers[] = {"numpy.array", "numpy.asarray", "numpy.arange", "numpy.linspace",
-                                        "numpy.zeros", "numpy.ones",    "numpy.full"};
+/// A call of a NumPy function that makes an array.
+struct MakerCall {
+  const TypeTable& types;
+  const std::vector<Value>& arguments;
+  Type dtype;               ///< null if none is given
+  std::int64_t dimensions;  ///< at least; ndmin
+};
+
+/// An array full of one number, of the extents in the first argument.
+Value filled_with(const MakerCall& call, const Value& number, Type otherwise) {
+  return filled(call.arguments[0], number, call.dtype != nullptr ? call.dtype : otherwise);
+}
+
+Value zeros(const MakerCall& call) {
+  return call.arguments.size() == 1 ? filled_with(call, Value::of(0.0), call.types.float64) : Value{};
+}
+
+Value ones(const MakerCall& call) {
+  return call.arguments.size() == 1 ? filled_with(call, Value::of(1.0), call.types.float64) : Value{};
+}
+
+Value full(const MakerCall& call) {
+  if (call.arguments.size() != 2 || !call.arguments[1].is_any_number()) return {};
+  return filled_with(call, call.arguments[1], natural_dtype(call.types, {call.arguments[1]}));
+}
+
+Value copied(const MakerCall& call) {
+  if (call.arguments.size() != 1) return {};
+  const Value& source = call.arguments[0];
+  std::vector<Value> elements;
+  std::vector<std::int64_t> shape;
+  const bool records = call.dtype != nullptr && is_record(call.dtype);
+  if (!flatten(source, records, 0, elements, shape)) return {};
+  const Type natural = source.kind == Kind::array ? source.type : natural_dtype(call.types, elements);
+  if (call.dtype == nullptr && natural == nullptr) return Value::host("an array of several of NumPy's types");
+  while (static_cast<std::int64_t>(shape.size()) < call.dimensions) shape.insert(shape.begin(), 1);
+  return array_of(std::move(elements), std::move(shape), call.dtype != nullptr ? call.dtype : natural);
+}
+
+struct Maker {
+  std::string_view path;
+  bool ndmin;  ///< it takes the argument of this name
+  Value (*make)(const MakerCall&);
+};
+constexpr Maker kMakers[] = {
+    {"numpy.array", true, copied},
+    {"numpy.asarray", false, copied},
+    {"numpy.arange", false,
+     [](const MakerCall& call) { return arange(call.arguments, call.dtype, call.types); }},
+    {"numpy.linspace", false,
+     [](const MakerCall& call) { return linspace(call.arguments, call.dtype, call.types); }},
+    {"numpy.zeros", false, zeros},
+    {"numpy.ones", false, ones},
+    {"numpy.full", false, full},
+};
 
 }  // namespace
 
 Value numpy_array(const TypeTable& types, std::string_view path, const HostCall& call) {
-  if (std::find(std::begin(kMakers), std::end(kMakers), path) == std::end(kMakers)) return {};
+  const Maker* maker = std::ranges::find(kMakers, path, &Maker::path);
+  if (maker == std::end(kMakers)) return {};
   if (call.odd_dtype) return Value::host("an array of a type that kernels do not have");
-  std::int64_t least = 0;
+  std::int64_t dimensions = 0;
   for (const auto& [name, value] : call.named) {
-    if (name == "ndmin" && path == "numpy.array" && value.kind == Kind::integer && value.integer <= 8)
-      least = value.integer;
+    if (name == "ndmin" && maker->ndmin && value.kind == Kind::integer && value.integer <= 8)
+      dimensions = value.integer;
     else if (!is_harmless(name, value))
       return Value::host(fmt::format("an array made with '{}'", name));
   }
-  const std::vector<Value>& arguments = call.arguments;
-  const Type dtype = call.dtype, real = dtype != nullptr ? dtype : types.float64;
-  if (path == "numpy.arange") return arange(arguments, dtype, types);
-  if (path == "numpy.linspace") return linspace(arguments, dtype, types);
-  if (path == "numpy.zeros" && arguments.size() == 1) return filled(arguments[0], Value::of(0.0), real);
-  if (path == "numpy.ones" && arguments.size() == 1) return filled(arguments[0], Value::of(1.0), real);
-  if (path == "numpy.full" && arguments.size() == 2 && arguments[1].is_any_number())
-    return filled(arguments[0], arguments[1],
-                  dtype != nullptr ? dtype : natural_dtype(types, {arguments[1]}));
-  if (!path.ends_with("array") || arguments.size() != 1) return {};
-  std::vector<Value> elements;
-  std::vector<std::int64_t> shape;
-  const bool records = dtype != nullptr && is_record(dtype);
-  if (!flatten(arguments[0], records, 0, elements, shape)) return {};
-  const Type natural = arguments[0].kind == Kind::array ? arguments[0].type : natural_dtype(types, elements);
-  if (dtype == nullptr && natural == nullptr) return Value::host("an array of several of NumPy's types");
-  while (static_cast<std::int64_t>(shape.size()) < least) shape.insert(shape.begin(), 1);
-  return array_of(std::move(elements), std::move(shape), dtype != nullptr ? dtype : natural);
+  return maker->make({types, call.arguments, call.dtype, dimensions});
 }
 
 namespace {

@@ -66,7 +66,7 @@ int BigInteger::compare(const BigInteger& a, const BigInteger& b) {
 }
 
 double BigInteger::true_quotient(const BigInteger& a, const BigInteger& b) {
-  // By hand until there are 64 digits: more than a double has, with a last one for whether anything is left.
+  // Computes 64 digits, more than a double has; the last one records whether a remainder is left.
   constexpr std::uint64_t kFirst = std::uint64_t{1} << 63;
   Magnitude rest = 0;
   std::uint64_t digits = 0;
@@ -137,7 +137,7 @@ std::optional<BigInteger> BigInteger::shifted(Tok op, const BigInteger& a, const
   return BigInteger((a.magnitude_ >> by) + (lost ? 1 : 0), a.negative_);
 }
 
-/// As if in two's complement without an end; of negative numbers the upper half of 128 bits is left out.
+/// Computes as in two's complement of unlimited width; negative numbers must fit half of the 128 bits.
 std::optional<BigInteger> BigInteger::bitwise(Tok op, const BigInteger& a, const BigInteger& b) {
   constexpr Magnitude kSign = Magnitude{1} << (kBits - 1);
   const bool is_signed = a.negative_ || b.negative_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole numbers as Python has them, as far as 128 bits and a sign go: arithmetic on literals and on a file's
+// Python's integers, up to 128 bits and a sign: arithmetic on literals and on a file's
 // own numbers is Python's before it is the device's.
 #pragma once
 
@@ -26,7 +26,7 @@ class BigInteger {
 
   bool negative() const { return negative_; }
   bool is_zero() const { return magnitude_ == 0; }
-  /// Without the sign, as Python's int.bit_length().
+  /// The bits of the magnitude, as Python's int.bit_length().
   unsigned bit_length() const;
   std::optional<std::int64_t> as_int64() const;
   std::optional<std::uint64_t> as_uint64() const;
@@ -55,7 +55,7 @@ class BigInteger {
   bool negative_ = false;
 };
 
-/// Does CPython's compiler work `a op b` out by itself? It leaves products, powers and shifts beyond 128 bits
+/// Does CPython's compiler compute `a op b`? It leaves products, powers and shifts beyond 128 bits
 /// to the running program, and those wrap on the device.
 bool python_folds(Tok op, const BigInteger& a, const BigInteger& b);
 

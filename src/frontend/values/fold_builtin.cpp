@@ -23,7 +23,7 @@ constexpr RealFunction kRealFunctions[] = {
     {"tanh", std::tanh}, {"asinh", std::asinh}, {"acosh", std::acosh}, {"atanh", std::atanh},
     {"erf", std::erf},   {"erfc", std::erfc},   {"fabs", std::fabs},   {"cbrt", std::cbrt}};
 
-// Those of math, not of NumPy: they give whole numbers there, or are rounded in another way.
+// Functions of math but not of NumPy, where they give whole numbers or round in another way.
 constexpr double kDegree = 180 / 3.141592653589793, kRadian = 3.141592653589793 / 180;
 constexpr RealFunction kAngles[] = {{"quern::degrees", [](double x) { return x * kDegree; }},
                                     {"quern::radians", [](double x) { return x * kRadian; }}};
@@ -39,19 +39,22 @@ constexpr RealFunction2 kRealFunctions2[] = {{"pow", std::pow},
                                              {"fmod", std::fmod},
                                              {"copysign", std::copysign}};
 
-template <class Row, std::size_t count>
-const Row* find_row(const Row (&rows)[count], std::string_view cuda) {
-  const Row* found = std::find_if(rows, rows + count, [&](const Row& row) { return row.cuda == cuda; });
+template <class Function, std::size_t count>
+const Function* find_row(const Function (&rows)[count], std::string_view cuda) {
+  const Function* found =
+      std::find_if(rows, rows + count, [&](const Function& row) { return row.cuda == cuda; });
   return found == rows + count ? nullptr : found;
 }
 
-bool is_pythons(const Builtin& row) { return row.home() == Home::python || row.home() == Home::math; }
+bool is_pythons(const Builtin& row) {
+  return row.module() == BuiltinModule::python || row.module() == BuiltinModule::math;
+}
 
 bool are_numbers(const Values& arguments, std::size_t count) {
   return arguments.size() == count && std::all_of(arguments.begin(), arguments.end(),
                                                   [](const Value& each) { return each.is_any_number(); });
 }
-/// That many real numbers of Python's own functions.
+/// Are they this many real numbers, of one of Python's own functions?
 bool are_reals(const Builtin& row, const Values& arguments, std::size_t count) {
   return is_pythons(row) && are_numbers(arguments, count) &&
          std::none_of(arguments.begin(), arguments.end(),
@@ -136,7 +139,7 @@ Value power(const Builtin& row, const Values& arguments) {
 /// Functions of one real number. Results that are not finite are errors in Python; in NumPy the last place
 /// may differ.
 Value real1(const Builtin& row, const Values& arguments) {
-  if ((!is_pythons(row) && row.home() != Home::numpy) || !are_numbers(arguments, 1)) return {};
+  if ((!is_pythons(row) && row.module() != BuiltinModule::numpy) || !are_numbers(arguments, 1)) return {};
   const Value& argument = arguments[0];
   if (argument.kind == Kind::complex || argument.type != nullptr) return {};
   const double x = argument.as_real();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on literals alone. CPython works it out before Numba sees it, with whole numbers of any length:
+// Arithmetic on literals alone. CPython computes it before Numba reads it, with integers of any length:
 // 10**-2 is 0.01 and 2**64 - 1 an uint64, neither of which the operators of the device would give.
 #include "frontend/values/literal.hpp"
 
@@ -23,7 +23,8 @@ bool is_literal(const Expr& expr) {
 
 namespace {
 
-/// The result of Python arithmetic on integer literals, up to 128 bits, and who computes it.
+/// The result of Python arithmetic on integer literals, up to 128 bits, and whether CPython or Numba computes
+/// it.
 struct Computed {
   std::optional<BigInteger> value;
   bool by_python = false;        ///< before the program runs

@@ -6,7 +6,7 @@
 
 namespace quern::frontend {
 
-/// Numbers and arithmetic on them alone: Python's compiler works it out.
+/// Numbers and arithmetic on them alone, which Python's compiler computes.
 bool is_literal(const Expr& expr);
 /// The value that Python's compiler computes; unknown if Python leaves it to the running program.
 Value literal_value(const Expr& expr);

@@ -84,7 +84,7 @@ struct Value {
   /// A value that only Python computes.
   static Value computed(std::string what = kPythonsOwn);
   bool is_number() const { return kind == Kind::integer || kind == Kind::real || kind == Kind::boolean; }
-  /// Those beyond int64 and complex ones, too.
+  /// Includes integers beyond int64 and complex numbers.
   bool is_any_number() const { return is_number() || kind == Kind::big || kind == Kind::complex; }
   /// True if the file may change the value without rebinding its name.
   bool is_mutable() const;

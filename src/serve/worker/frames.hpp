@@ -15,7 +15,7 @@ struct Frame {
   std::string bytes;
 };
 
-/// Writes the whole frame; false where the other side is gone.
+/// Writes the whole frame; returns false if the other side is gone.
 bool send_frame(int socket, const Frame& frame);
 
 enum class Receive : std::uint8_t { frame, closed, stopped, too_large };

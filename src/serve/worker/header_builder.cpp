@@ -21,7 +21,7 @@ namespace quern::serve {
 namespace {
 
 constexpr unsigned kLongest_s = 60;
-constexpr int kNiceness = 10;  // behind all compiles that somebody waits for
+constexpr int kNiceness = 10;  // after all compiles that a client waits for
 constexpr int kSeals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes precompiled headers for the workers of a nursery, one at a time, each in a process of its own.
+// Makes precompiled headers for the workers of a nursery, one at a time, each in its own process.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ namespace quern::serve {
 /// Thread-compatible, for a process with one thread.
 class HeaderBuilder {
  public:
-  /// No file becomes longer than NVRTC's heap for precompiled headers, and a little.
+  /// The largest file: NVRTC's heap for precompiled headers and a margin.
   static constexpr std::uint64_t kMostFileBytes = std::uint64_t{288} << 20;
 
   HeaderBuilder(session::RequestCompiler& compiler, const WorkerHello& hello)
@@ -28,8 +28,8 @@ class HeaderBuilder {
   /// at the same address: this process allocates it here, before it forks.
   void prepare();
 
-  /// Starts a process that has NVRTC write the precompiled header of a source of #include lines. False: one
-  /// is at work already, or none could be started.
+  /// Starts a process that has NVRTC write the precompiled header of a source of #include lines. Returns
+  /// false if one is at work already, or none could be started.
   bool begin(const abi::KernelRequest& lines);
   /// Readable when that process has ended; -1: none is at work.
   int ended() const noexcept { return pipe_; }

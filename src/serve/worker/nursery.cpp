@@ -121,7 +121,7 @@ int nursery_main(const NurseryOptions& options) {
   Nursery nursery(limits);
   if (!nursery.prepare(options.precompiled_headers)) return 1;
   nursery.run();
-  // Without exit handlers: the process holds nothing that must be written.
+  // Skips exit handlers: the process holds nothing that must be written.
   ::_exit(0);
 }
 

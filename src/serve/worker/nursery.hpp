@@ -16,7 +16,7 @@ inline constexpr int kHeaderSocket = 4;
 inline constexpr std::uint32_t kForkFrame = 10;
 
 struct NurseryOptions {
-  std::uint64_t memory_bytes = 0;  ///< of a worker's address space; 0: not limited
+  std::uint64_t memory_bytes = 0;  ///< of a worker's address space; 0 if not limited
   bool precompiled_headers = true;
 };
 

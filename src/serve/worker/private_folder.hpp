@@ -16,7 +16,7 @@ class PrivateFolder {
   PrivateFolder(const PrivateFolder&) = delete;
   PrivateFolder& operator=(const PrivateFolder&) = delete;
 
-  /// Empty: it could not be made.
+  /// Empty if it could not be made.
   const std::string& path() const noexcept { return path_; }
 
  private:

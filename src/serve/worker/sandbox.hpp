@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes from a process what compiling does not need. All of it holds for the whole process, for its threads
-// of now and later, and cannot be given back.
+// Removes the rights of a process that compiling does not need, for good and for all its threads, present and
+// later ones.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 namespace quern::serve {
 
 struct SandboxLimits {
-  std::uint64_t memory_bytes = 0;  ///< of address space; 0: not limited
+  std::uint64_t memory_bytes = 0;  ///< of address space; 0 if not limited
   std::uint64_t file_bytes = 0;    ///< the longest file that may be written; a worker writes none
 };
 
 /// The restrictions that are in force.
 struct SandboxState {
-  int landlock = 0;      ///< version of the kernel's Landlock; 0: files are not restricted by it
+  int landlock = 0;      ///< version of the kernel's Landlock; 0 if it does not restrict files
   bool seccomp = false;  ///< system calls are restricted
   bool no_new_privileges = false;
   bool limits = false;  ///< memory, core files, written files
-  std::string missing;  ///< restrictions that are not in force, and why; empty: all are
+  std::string missing;  ///< restrictions that are not in force, and why; empty if all are
 };
 
 /// Limits that hold from the start, before anything is loaded.

@@ -21,7 +21,7 @@ struct WorkerHello {
   std::string headers_version;
   std::string libraries, header_contents, quern;  ///< as remote::ToolkitIdentity has them
   std::vector<std::string> include_directories;
-  std::string problem;  ///< why it cannot compile CUDA C++; empty: it can
+  std::string problem;  ///< why it cannot compile CUDA C++; empty if it can
   SandboxState sandbox;
 };
 std::string write_hello(const WorkerHello& hello);

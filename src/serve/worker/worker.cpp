@@ -15,14 +15,15 @@ namespace {
 
 constexpr std::uint64_t kMaxRequestBytes = std::uint64_t{1} << 30;
 
-// Answers from memory go before compiles where processors are few. Not by much: other programs on the machine
-// go before compiles as well then.
+// With few processors, answers from memory take precedence over compiles. The difference is small, since
+// other programs on the machine take precedence, too.
 constexpr int kNiceness = 3;
 
 /// More than NVRTC's heap for precompiled headers, which has 256 MiB.
 constexpr std::uint64_t kTemporaryBytes = std::uint64_t{288} << 20;
 
-/// NVRTC says "Permission denied" of a file outside the sandbox that exists: the author is not to learn that.
+/// NVRTC reports "Permission denied" for an existing file outside the sandbox, which the author must not
+/// learn.
 void hide_reasons(Diagnostics& diagnostics) {
   constexpr std::string_view kCannotOpen = "cannot open source file \"";
   for (Diagnostic& each : diagnostics)
@@ -71,7 +72,7 @@ void run_worker(int socket, session::RequestCompiler& compiler, WorkerHello hell
   Frame frame;
   while (receive_frame(socket, kMaxRequestBytes, {}, frame) == Receive::frame)
     if (!send_frame(socket, answer(compiler, frame))) break;
-  // Without exit handlers: the process holds nothing that must be written, and some would need more.
+  // Skips exit handlers: the process holds nothing that must be written, and some would need more.
   ::_exit(0);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process that compiles: forked from the nursery, which has loaded NVRTC, it gives up what compiling does
-// not need, and answers one request after the other.
+// The process that compiles: forked from the nursery, which has loaded NVRTC, it gives up rights that
+// compiling does not need, and answers one request after the other.
 #pragma once
 
 #include "serve/worker/shared_messages.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI: arrays, their views and their copies, and how other libraries get them.
+// The C ABI: arrays, their views and copies, and their exchange with other libraries.
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -26,17 +26,17 @@ std::span<std::byte> target_of(void* target, std::size_t bytes) {
 
 /// A view of an array, made by `view`.
 template <class View>
-QuernStatus view_of(QuernArray array, QuernArray* place, const View& view) {
+QuernStatus view_of(QuernArray array, QuernArray* target, const View& view) {
   return guarded([&] {
-    require(place != nullptr, "a view needs a place for its handle");
-    *place = insert_array(view(array_of(array)->array));
+    require(target != nullptr, "a view needs a pointer for its handle");
+    *target = insert_array(view(array_of(array)->array));
   });
 }
 
 QuernStatus to_device(QuernSession session, const QuernHostArray* source, std::optional<QuernStream> stream,
                       QuernArray* array) {
   return guarded([&] {
-    require(array != nullptr, "quern_to_device needs a place for the array");
+    require(array != nullptr, "quern_to_device needs a pointer for the array");
     const StreamObject on = stream_of(stream.value_or(QuernStream{0}));
     ToDevice options;
     if (stream) options.stream = on.view;
@@ -44,7 +44,7 @@ QuernStatus to_device(QuernSession session, const QuernHostArray* source, std::o
   });
 }
 
-void give_description(const ArrayObject& array, std::optional<StreamView> stream, QuernCudaArray* place) {
+void give_description(const ArrayObject& array, std::optional<StreamView> stream, QuernCudaArray* target) {
   const CudaArrayInterface& known = array.description;
   QuernCudaArray result{};
   result.version = 3;
@@ -59,7 +59,7 @@ void give_description(const ArrayObject& array, std::optional<StreamView> stream
     result.has_stream = 1;
     result.stream = *array.array.cuda_array_interface(stream).stream;
   }
-  write_struct(place, result);
+  write_struct(target, result);
 }
 
 template <class Tensor>
@@ -72,7 +72,7 @@ QuernStatus take_tensor(QuernSession session, void* managed_tensor, QuernArray* 
   return guarded([&] {
     std::unique_ptr<Tensor, GiveBack> taken(
         static_cast<Tensor*>(managed_tensor));  // also where the rest fails
-    require(taken != nullptr && array != nullptr, "taking a tensor needs it and a place for the array");
+    require(taken != nullptr && array != nullptr, "taking a tensor needs it and a pointer for the array");
     const Session in = session_of(session);
     *array = insert_array(from_dlpack(in, taken.release()));
   });
@@ -89,7 +89,7 @@ struct Mapping {
 QuernStatus quern_array_new(QuernSession session, QuernDtype dtype, int32_t ndim, const int64_t* shape,
                             QuernArray* array) {
   return guarded([&] {
-    require(array != nullptr, "quern_array_new needs a place for the array");
+    require(array != nullptr, "quern_array_new needs a pointer for the array");
     *array = insert_array(session_of(session).device_array(
         std::span<const std::int64_t>(shape_of(ndim, shape)), dtype_of(dtype)));
   });
@@ -98,7 +98,7 @@ QuernStatus quern_array_new_mapped(QuernSession session, QuernDtype dtype, int32
                                    QuernArray* array, void** host) {
   return guarded([&] {
     require(array != nullptr && host != nullptr,
-            "quern_array_new_mapped needs places for the array and its host address");
+            "quern_array_new_mapped needs pointers for the array and its host address");
     const MappedNDArray mapped = session_of(session).mapped_array(shape_of(ndim, shape), dtype_of(dtype));
     void* const address = mapped.host().data();
     *array = insert_array(mapped);
@@ -109,7 +109,7 @@ QuernStatus quern_array_new_mapped(QuernSession session, QuernDtype dtype, int32
 QuernStatus quern_array_make(QuernSession session, const QuernArrayType* type, QuernStream stream,
                              QuernArray* array) {
   return guarded([&] {
-    require(array != nullptr, "quern_array_make needs a place for the array");
+    require(array != nullptr, "quern_array_make needs a pointer for the array");
     const ArrayType wanted = array_type_of(type);
     const StreamObject on = stream_of(stream);
     *array = insert_array(session_of(session).device_array(std::span(wanted.shape), wanted.element,
@@ -121,7 +121,7 @@ QuernStatus quern_array_make_mapped(QuernSession session, const QuernArrayType* 
   return guarded([&] {
     constexpr std::uint32_t kKnown = QUERN_MAPPED_PORTABLE | QUERN_MAPPED_WRITE_COMBINED;
     require(array != nullptr && host != nullptr,
-            "quern_array_make_mapped needs places for the array and its host address");
+            "quern_array_make_mapped needs pointers for the array and its host address");
     require((flags & ~kKnown) == 0,
             "the flags of mapped memory are QUERN_MAPPED_PORTABLE and _WRITE_COMBINED");
     const ArrayType wanted = array_type_of(type);
@@ -138,7 +138,7 @@ QuernStatus quern_array_make_managed(QuernSession session, const QuernArrayType*
                                      void** host) {
   return guarded([&] {
     require(array != nullptr && host != nullptr,
-            "quern_array_make_managed needs places for the array and its host address");
+            "quern_array_make_managed needs pointers for the array and its host address");
     const ArrayType wanted = array_type_of(type);
     const ManagedNDArray managed = session_of(session).managed_array(
         wanted.shape, wanted.element, {wanted.order, wanted.strides_bytes, {}});
@@ -172,7 +172,7 @@ QuernStatus quern_to_device_on(QuernSession session, const QuernHostArray* sourc
 QuernStatus quern_map(QuernSession session, const QuernHostArray* host, QuernStream stream,
                       QuernArray* array) {
   return guarded([&] {
-    require(array != nullptr, "quern_map needs a place for the array");
+    require(array != nullptr, "quern_map needs a pointer for the array");
     const Session in = session_of(session);
     const NDArray memory = host_array_of(host);
     StreamObject on = stream_of(stream);
@@ -181,7 +181,7 @@ QuernStatus quern_map(QuernSession session, const QuernHostArray* host, QuernStr
     CudaArrayInterface description = mapping->scope[0].cuda_array_interface();
     description.descr = memory.element();
     description.read_only = memory.is_read_only();
-    *array = insert_array(in.adopt(description, mapping, false));  // whatever refers to it keeps it mapped
+    *array = insert_array(in.adopt(description, mapping, false));  // all its views keep it mapped
   });
 }
 
@@ -273,25 +273,25 @@ QuernStatus quern_array_describe_on(QuernArray array, QuernStream stream, QuernC
 QuernStatus quern_array_adopt(QuernSession session, const QuernCudaArray* description,
                               void (*release)(void* user), void* user, QuernArray* array) {
   return guarded([&] {
-    const std::shared_ptr<const void> owner(user, [release](const void* of) {  // runs also where this fails
+    const std::shared_ptr<const void> owner(user, [release](const void* of) {  // runs also if this fails
       if (release != nullptr) release(const_cast<void*>(of));
     });
     require(array != nullptr && description != nullptr,
-            "quern_array_adopt needs a QuernCudaArray and a place for the array");
+            "quern_array_adopt needs a QuernCudaArray and a pointer for the array");
     *array = insert_array(session_of(session).adopt(interface_of(read_struct(description)), owner));
   });
 }
 
 QuernStatus quern_array_to_dlpack(QuernArray array, int32_t as_host, void** managed_tensor) {
   return guarded([&] {
-    require(managed_tensor != nullptr, "quern_array_to_dlpack needs a place for the tensor");
+    require(managed_tensor != nullptr, "quern_array_to_dlpack needs a pointer for the tensor");
     const DeviceNDArray& known = array_of(array)->array;
     *managed_tensor = as_host != 0 ? to_dlpack(MappedNDArray(known).host()) : to_dlpack(known);
   });
 }
 QuernStatus quern_array_to_dlpack_unversioned(QuernArray array, int32_t as_host, void** managed_tensor) {
   return guarded([&] {
-    require(managed_tensor != nullptr, "quern_array_to_dlpack_unversioned needs a place for the tensor");
+    require(managed_tensor != nullptr, "quern_array_to_dlpack_unversioned needs a pointer for the tensor");
     const DeviceNDArray& known = array_of(array)->array;
     *managed_tensor =
         as_host != 0 ? to_dlpack_unversioned(MappedNDArray(known).host()) : to_dlpack_unversioned(known);

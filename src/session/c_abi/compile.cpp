@@ -14,7 +14,8 @@ using namespace quern::session::c_abi;
 
 /// All of the bytes or none.
 void give_bytes(std::span<const std::byte> given, void* buffer, std::size_t bytes, std::size_t* needed) {
-  require(buffer != nullptr || needed != nullptr, "a buffer for bytes or a place for their number is needed");
+  require(buffer != nullptr || needed != nullptr,
+          "a buffer for bytes or a pointer for their number is needed");
   if (needed != nullptr) *needed = given.size();
   if (buffer == nullptr) return;
   if (bytes < given.size())
@@ -119,7 +120,8 @@ QuernStatus quern_module_saved(QuernModule module, void* buffer, size_t bytes, s
 }
 QuernStatus quern_load_saved(QuernSession session, const char* path, QuernModule* module) {
   return guarded([&] {
-    require(path != nullptr && module != nullptr, "quern_load_saved needs a path and a place for the module");
+    require(path != nullptr && module != nullptr,
+            "quern_load_saved needs a path and a pointer for the module");
     module->id = insert(session_of(session).load_saved(std::filesystem::path(path)));
   });
 }
@@ -127,7 +129,7 @@ QuernStatus quern_load_saved_bytes(QuernSession session, const void* data, size_
                                    QuernModule* module) {
   return guarded([&] {
     require((data != nullptr || bytes == 0) && module != nullptr,
-            "quern_load_saved_bytes needs bytes and a place for the module");
+            "quern_load_saved_bytes needs bytes and a pointer for the module");
     const std::span<const std::byte> given(static_cast<const std::byte*>(data), bytes);
     module->id = insert(session_of(session).load_saved(given));
   });
@@ -136,7 +138,7 @@ QuernStatus quern_load_saved_bytes(QuernSession session, const void* data, size_
 QuernStatus quern_load_async(QuernSession session, const QuernSource* source, QuernPending* pending) {
   return guarded([&] {
     require(source != nullptr && pending != nullptr,
-            "quern_load_async needs a source and a place for the handle");
+            "quern_load_async needs a source and a pointer for the handle");
     const QuernSource given = read_struct(source);
     require(given.text != nullptr, "quern_load_async needs source text");
     const Session in = session_of(session);
@@ -156,7 +158,7 @@ QuernStatus quern_kernel_prepare(QuernKernel kernel, const uint32_t block[3], co
 QuernStatus quern_kernel_prepare_async(QuernKernel kernel, const uint32_t block[3], const char* types,
                                        QuernPending* pending) {
   return guarded([&] {
-    require(pending != nullptr, "quern_kernel_prepare_async needs a place for the handle");
+    require(pending != nullptr, "quern_kernel_prepare_async needs a pointer for the handle");
     const Kernel code = find<Kernel>(kernel.id);
     const Dim3 shape = block_of(block);
     pending->id =
@@ -180,7 +182,7 @@ QuernStatus quern_pending_result(QuernPending pending, QuernModule* module) {
   return guarded([&] {
     const PendingHandle handle = find<PendingHandle>(pending.id);
     require(handle->module() == nullptr || module != nullptr,
-            "quern_pending_result needs a place for the module that was loaded");
+            "quern_pending_result needs a pointer for the module that was loaded");
     if (handle->module() != nullptr)
       module->id = insert(handle->module()->get());
     else
@@ -202,7 +204,7 @@ QuernStatus quern_compile_source(const QuernSource* source, const QuernCompileOp
                                  QuernCompiled* compiled) {
   return guarded([&] {
     require(source != nullptr && compiled != nullptr,
-            "quern_compile_source needs a source and a place for the result");
+            "quern_compile_source needs a source and a pointer for the result");
     compiled->id = insert(CompiledHandle(
         std::make_shared<const CompiledSource>(compile_source(request_of(read_struct(source), options)))));
   });
@@ -217,7 +219,7 @@ QuernStatus quern_compiled_machine_code(QuernCompiled compiled, void* buffer, si
 }
 QuernStatus quern_compiled_kernel_count(QuernCompiled compiled, size_t* count) {
   return guarded([&] {
-    require(count != nullptr, "quern_compiled_kernel_count needs a place for the count");
+    require(count != nullptr, "quern_compiled_kernel_count needs a pointer for the count");
     *count = find<CompiledHandle>(compiled.id)->kernels.size();
   });
 }
@@ -230,7 +232,7 @@ QuernStatus quern_compiled_kernel_text(QuernCompiled compiled, size_t index, Que
 }
 QuernStatus quern_compiled_parameter_count(QuernCompiled compiled, size_t kernel, size_t* count) {
   return guarded([&] {
-    require(count != nullptr, "quern_compiled_parameter_count needs a place for the count");
+    require(count != nullptr, "quern_compiled_parameter_count needs a pointer for the count");
     const CompiledHandle source = find<CompiledHandle>(compiled.id);
     *count = kernel_at(*source, kernel).parameters.size();
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI: handlers of messages, of what kernels print, and of progress.
+// The C ABI: handlers of messages, of the output of kernels, and of progress.
 #include <string>
 #include <vector>
 

@@ -37,12 +37,12 @@ struct EventObject {
 struct StreamObject {
   std::shared_ptr<Stream> owner;  ///< null: the program's own
   StreamView view;
-  std::optional<Session> session;  ///< nothing: the default stream of whatever context the work belongs to
+  std::optional<Session> session;  ///< nothing: the default stream of the work's context
 };
 /// Page-locked host memory.
 struct PinObject {
   std::shared_ptr<const PinnedScope> lock;  ///< of memory of the program's own
-  NDArray memory;                           ///< owned where the driver made it
+  NDArray memory;                           ///< owned if the driver made it
 };
 struct Deferral {
   std::shared_ptr<DeferredCleanup> scope;
@@ -63,7 +63,7 @@ class PendingObject {
   }
   const PendingModule* module() const noexcept { return std::get_if<PendingModule>(&work_); }
   const Preparation* preparation() const noexcept { return std::get_if<Preparation>(&work_); }
-  /// Other threads may still wait for it: it is let go of with the last reference.
+  /// Other threads may still wait for it: the last reference releases it.
   void keep_on() noexcept { keeps_on_ = true; }
 
  private:
@@ -82,11 +82,11 @@ struct Table {
 /// Handles outlive every static object of the program that uses them.
 Table& table();
 
-/// This thread's latest error. If there is no memory for its text, it says so.
+/// This thread's latest error. Without memory for its text, the text is that host memory is exhausted.
 struct LastError {
   std::string text;
   int driver_result = 0;
-  std::shared_ptr<const DeviceFault> fault;  ///< null: nothing is known of one
+  std::shared_ptr<const DeviceFault> fault;  ///< null if no fault is known
   bool exhausted = false;
   std::string_view view() const noexcept {
     return exhausted ? "host memory is exhausted" : std::string_view(text);
@@ -113,7 +113,8 @@ struct BadHandle {
 };
 
 inline QuernStatus status_of(ErrorCode code) {
-  if (code == ErrorCode::cancelled) return QUERN_CANCELLED;  // the number after internal's was taken
+  if (code == ErrorCode::cancelled)
+    return QUERN_CANCELLED;  // the number after that of QUERN_INTERNAL was taken
   return static_cast<QuernStatus>(static_cast<int>(code) + 1);
 }
 static_assert(static_cast<int>(ErrorCode::usage) + 1 == QUERN_USAGE &&
@@ -136,7 +137,7 @@ QuernStatus guarded(Body&& body) noexcept {
   } catch (const std::exception& error) {
     return fail(QUERN_INTERNAL, error.what());
   } catch (...) {
-    return fail(QUERN_INTERNAL, "something was thrown that is no exception of the standard library's");
+    return fail(QUERN_INTERNAL, "an exception was thrown that is not derived from std::exception");
   }
 }
 
@@ -156,7 +157,7 @@ inline std::uint64_t insert(Object object) {
 }
 
 #define QUERN_BAD_HANDLE_TEXT(kind) \
-  "the handle names no " kind ": it was released, is of another kind, or was never given out"
+  "the handle names no " kind ": it was released, is of another kind, or is invalid"
 template <class T>
 inline constexpr const char* kBadHandle = QUERN_BAD_HANDLE_TEXT("object");
 template <>
@@ -183,7 +184,7 @@ template <>
 inline constexpr const char* kBadHandle<CompiledHandle> = QUERN_BAD_HANDLE_TEXT("compiled source");
 #undef QUERN_BAD_HANDLE_TEXT
 
-/// A copy: another thread may release the handle meanwhile.
+/// A copy, since another thread may release the handle meanwhile.
 template <class T>
 T find(std::uint64_t id) {
   Table& all = table();
@@ -198,7 +199,7 @@ inline Session session_of(QuernSession handle) { return find<Session>(handle.id)
 inline std::shared_ptr<ArrayObject> array_of(QuernArray handle) {
   return find<std::shared_ptr<ArrayObject>>(handle.id);
 }
-/// The stream and its owner: another thread may release the handle while work is queued.
+/// The stream and its owner, since another thread may release the handle while work is queued.
 inline StreamObject stream_of(QuernStream handle) {
   return handle.id == 0 ? StreamObject{} : find<StreamObject>(handle.id);
 }

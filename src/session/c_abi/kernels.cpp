@@ -15,7 +15,7 @@ using namespace quern::session::c_abi;
 
 /// `count` texts, none of them null.
 std::vector<std::string> texts(const char* const* given, std::size_t count) {
-  require(count == 0 || given != nullptr, "a QuernSource needs as many texts as it says");
+  require(count == 0 || given != nullptr, "a QuernSource has a count of texts, but no texts");
   std::vector<std::string> list;
   for (std::size_t i = 0; i < count; ++i) {
     require(given[i] != nullptr, "a text of a QuernSource is null");
@@ -25,7 +25,7 @@ std::vector<std::string> texts(const char* const* given, std::size_t count) {
 }
 
 std::vector<Header> headers(const QuernHeader* given, std::size_t count) {
-  require(count == 0 || given != nullptr, "a QuernSource needs as many headers as it says");
+  require(count == 0 || given != nullptr, "a QuernSource has a count of headers, but no headers");
   std::vector<Header> list;
   for (const QuernHeader& header : std::span(given, count)) {
     require(header.name != nullptr && header.text != nullptr,
@@ -71,7 +71,7 @@ LinkSource link_source_of(const QuernSource& given) {
 
 QuernStatus load(QuernSession session, SourceLanguage language, const char* text, QuernModule* module) {
   return guarded([&] {
-    require(text != nullptr && module != nullptr, "loading needs source text and a place for the module");
+    require(text != nullptr && module != nullptr, "loading needs source text and a pointer for the module");
     module->id = insert(load_text(session_of(session), language, text, {}));
   });
 }
@@ -87,7 +87,7 @@ Transfer transfer_of(QuernArgumentKind kind) {
 class LaunchArguments {
  public:
   LaunchArguments(const QuernArgument* given, std::size_t count) {
-    require(count == 0 || given != nullptr, "a launch needs as many arguments as it is told");
+    require(count == 0 || given != nullptr, "a launch has a count of arguments, but no arguments");
     require(count <= kMost, "a launch has at most 8192 arguments");
     list_.reserve(count);
     arrays_.reserve(count);
@@ -123,7 +123,7 @@ class LaunchArguments {
       case QUERN_ARGUMENT_SMART:
         return smart_.emplace_back(find<SmartArray>(argument.array.id));
     }
-    throw Error(ErrorCode::usage, "the argument is of no kind of QuernArgumentKind");
+    throw Error(ErrorCode::usage, "the argument's kind is not a value of QuernArgumentKind");
   }
 
   static constexpr std::size_t kMost = 8192;
@@ -170,7 +170,7 @@ std::string text_of(const Kernel& kernel, QuernKernelText which) {
 template <class Owner>
 QuernStatus give_global(std::uint64_t id, const char* name, const QuernArrayType* type, QuernArray* array) {
   return guarded([&] {
-    require(name != nullptr && array != nullptr, "a variable needs a name and a place for the array");
+    require(name != nullptr && array != nullptr, "a variable needs a name and a pointer for the array");
     const GlobalVariable variable = find<Owner>(id).global(name);
     ArrayType wanted;
     if (type != nullptr) {
@@ -217,7 +217,7 @@ QuernStatus quern_load_ptx(QuernSession session, const char* ptx, QuernModule* m
 }
 QuernStatus quern_load(QuernSession session, const QuernSource* source, QuernModule* module) {
   return guarded([&] {
-    require(source != nullptr && module != nullptr, "quern_load needs a source and a place for the module");
+    require(source != nullptr && module != nullptr, "quern_load needs a source and a pointer for the module");
     const QuernSource given = read_struct(source);
     require(given.text != nullptr, "quern_load needs source text");
     module->id = insert(
@@ -226,7 +226,8 @@ QuernStatus quern_load(QuernSession session, const QuernSource* source, QuernMod
 }
 QuernStatus quern_load_file(QuernSession session, const char* path, QuernModule* module) {
   return guarded([&] {
-    require(path != nullptr && module != nullptr, "quern_load_file needs a path and a place for the module");
+    require(path != nullptr && module != nullptr,
+            "quern_load_file needs a path and a pointer for the module");
     module->id = insert(session_of(session).load_file(path));
   });
 }
@@ -234,7 +235,7 @@ QuernStatus quern_load_file_with(QuernSession session, const char* path, const Q
                                  QuernModule* module) {
   return guarded([&] {
     require(path != nullptr && options != nullptr && module != nullptr,
-            "quern_load_file_with needs a path, options and a place for the module");
+            "quern_load_file_with needs a path, options and a pointer for the module");
     module->id = insert(session_of(session).load_file(path, options_of(read_struct(options))));
   });
 }
@@ -243,7 +244,7 @@ QuernStatus quern_link(QuernSession session, const QuernSource* const* sources, 
                        QuernModule* module) {
   return guarded([&] {
     require(count > 0 && sources != nullptr && module != nullptr,
-            "quern_link needs sources and a place for the module");
+            "quern_link needs sources and a pointer for the module");
     std::vector<LinkSource> list;
     for (const QuernSource* source : std::span(sources, count)) {
       require(source != nullptr, "a source of quern_link is null");
@@ -256,13 +257,14 @@ QuernStatus quern_link(QuernSession session, const QuernSource* const* sources, 
 QuernStatus quern_module_bind(QuernModule module, const char* name, const QuernHostArray* value,
                               QuernModule* bound) {
   return guarded([&] {
-    require(name != nullptr && bound != nullptr, "quern_module_bind needs a name and a place for the module");
+    require(name != nullptr && bound != nullptr,
+            "quern_module_bind needs a name and a pointer for the module");
     bound->id = insert(find<Module>(module.id).bind(name, host_array_of(value)));
   });
 }
 QuernStatus quern_module_kernel_count(QuernModule module, size_t* count) {
   return guarded([&] {
-    require(count != nullptr, "quern_module_kernel_count needs a place for the count");
+    require(count != nullptr, "quern_module_kernel_count needs a pointer for the count");
     *count = find<Module>(module.id).kernel_names().size();
   });
 }
@@ -287,7 +289,7 @@ QuernStatus quern_kernel_global(QuernKernel kernel, const char* name, const Quer
 }
 QuernStatus quern_module_global_count(QuernModule module, size_t* count) {
   return guarded([&] {
-    require(count != nullptr, "quern_module_global_count needs a place for the count");
+    require(count != nullptr, "quern_module_global_count needs a pointer for the count");
     *count = find<Module>(module.id).global_names().size();
   });
 }
@@ -301,11 +303,11 @@ QuernStatus quern_module_global_name(QuernModule module, size_t index, char* buf
 }
 QuernStatus quern_module_native(QuernModule module, void** cu_module) {
   return guarded([&] {
-    require(cu_module != nullptr, "quern_module_native needs a place for the CUmodule");
+    require(cu_module != nullptr, "quern_module_native needs a pointer for the CUmodule");
     void* const handle = find<Module>(module.id).handle();
     if (handle == nullptr)
       throw Error(ErrorCode::unsupported,
-                  "a Kernel Python file is no CUmodule: each of its kernels becomes one for the types that "
+                  "a Kernel Python file has no CUmodule: each of its kernels becomes one for the types that "
                   "it is compiled for; ask quern_kernel_native()");
     *cu_module = handle;
   });
@@ -313,7 +315,7 @@ QuernStatus quern_module_native(QuernModule module, void** cu_module) {
 
 QuernStatus quern_kernel(QuernModule module, const char* name, QuernKernel* kernel) {
   return guarded([&] {
-    require(kernel != nullptr, "quern_kernel needs a place for the kernel");
+    require(kernel != nullptr, "quern_kernel needs a pointer for the kernel");
     const Module in = find<Module>(module.id);
     kernel->id = insert(name != nullptr && *name != '\0' ? in.kernel(name) : in.kernel());
   });
@@ -347,7 +349,7 @@ QuernStatus quern_launch_for_all(QuernKernel kernel, uint64_t task_count, const 
 QuernStatus quern_kernel_specialise_for(QuernKernel kernel, const QuernArgument* arguments, size_t count,
                                         QuernKernel* special) {
   return guarded([&] {
-    require(special != nullptr, "quern_kernel_specialise_for needs a place for the kernel");
+    require(special != nullptr, "quern_kernel_specialise_for needs a pointer for the kernel");
     const Kernel code = find<Kernel>(kernel.id);
     const LaunchArguments list(arguments, count);
     special->id = insert(code.specialise(list.list()));
@@ -356,7 +358,7 @@ QuernStatus quern_kernel_specialise_for(QuernKernel kernel, const QuernArgument*
 QuernStatus quern_kernel_specialise(QuernKernel kernel, const char* types, QuernKernel* special) {
   return guarded([&] {
     require(types != nullptr && special != nullptr,
-            "quern_kernel_specialise needs types and a place for the kernel");
+            "quern_kernel_specialise needs types and a pointer for the kernel");
     special->id = insert(find<Kernel>(kernel.id).specialise(types));
   });
 }
@@ -367,21 +369,22 @@ QuernStatus quern_kernel_suggested_block(QuernKernel kernel, uint64_t shared_byt
 QuernStatus quern_kernel_suggested_block_within(QuernKernel kernel, uint64_t shared_bytes, uint32_t limit,
                                                 uint32_t* threads) {
   return guarded([&] {
-    require(threads != nullptr, "quern_kernel_suggested_block needs a place for the number of threads");
+    require(threads != nullptr, "quern_kernel_suggested_block needs a pointer for the number of threads");
     *threads = find<Kernel>(kernel.id).suggested_block(shared_bytes, limit);
   });
 }
 QuernStatus quern_kernel_active_blocks(QuernKernel kernel, uint32_t block, uint64_t shared_bytes,
                                        uint32_t* blocks) {
   return guarded([&] {
-    require(blocks != nullptr, "quern_kernel_active_blocks needs a place for the number of blocks");
+    require(blocks != nullptr, "quern_kernel_active_blocks needs a pointer for the number of blocks");
     *blocks = find<Kernel>(kernel.id).active_blocks(block, shared_bytes);
   });
 }
 QuernStatus quern_kernel_max_cooperative_blocks(QuernKernel kernel, uint32_t block, uint64_t shared_bytes,
                                                 uint64_t* blocks) {
   return guarded([&] {
-    require(blocks != nullptr, "quern_kernel_max_cooperative_blocks needs a place for the number of blocks");
+    require(blocks != nullptr,
+            "quern_kernel_max_cooperative_blocks needs a pointer for the number of blocks");
     *blocks = find<Kernel>(kernel.id).max_cooperative_blocks(block, shared_bytes);
   });
 }

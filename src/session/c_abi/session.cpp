@@ -36,7 +36,7 @@ using namespace quern::session::c_abi;
 
 QuernStatus open(const char* device, SessionOptions options, QuernSession* session) {
   return guarded([&] {
-    require(session != nullptr, "opening a session needs a place for it");
+    require(session != nullptr, "opening a session needs a pointer for it");
     options.device = device != nullptr ? device : "";
     session->id = insert(Session(options));
   });
@@ -152,10 +152,10 @@ size_t quern_last_error(char* buffer, size_t bytes) {
 int32_t quern_last_driver_result(void) { return last_error().driver_result; }
 
 QuernStatus quern_last_fault(QuernFault* fault) {
-  // This thread's latest error stays as it is, unless the question itself is wrong.
+  // This thread's latest error remains, unless the arguments are invalid.
   const std::shared_ptr<const DeviceFault> known = last_error().fault;
   const QuernStatus status = guarded([&] {
-    check_place(fault, sizeof(QuernFault), "QuernFault");
+    check_target(fault, sizeof(QuernFault), "QuernFault");
     if (known != nullptr) write_struct(fault, fault_struct(*known));
   });
   if (status != QUERN_OK) return status;
@@ -164,7 +164,7 @@ QuernStatus quern_last_fault(QuernFault* fault) {
 
 QuernStatus quern_release(uint64_t id) {
   return guarded([&] {
-    std::optional<Object> object;  // let go of outside the lock: that may call the driver
+    std::optional<Object> object;  // released outside the lock: the release may call the driver
     {
       Table& all = table();
       const base::LockGuard lock(all.mutex);
@@ -176,7 +176,7 @@ QuernStatus quern_release(uint64_t id) {
 
 QuernStatus quern_device_count(size_t* count) {
   return guarded([&] {
-    require(count != nullptr, "quern_device_count needs a place for the count");
+    require(count != nullptr, "quern_device_count needs a pointer for the count");
     *count = devices().size();
   });
 }
@@ -269,7 +269,7 @@ QuernStatus quern_session_use_caching_pool(QuernSession session, uint64_t most_c
 
 QuernStatus quern_defer_begin(QuernSession session, QuernDeferral* deferral) {
   return guarded([&] {
-    require(deferral != nullptr, "quern_defer_begin needs a place for the deferral");
+    require(deferral != nullptr, "quern_defer_begin needs a pointer for the deferral");
     deferral->id = insert(Deferral{std::make_shared<DeferredCleanup>(session_of(session).defer_cleanup())});
   });
 }
@@ -283,13 +283,13 @@ QuernStatus quern_session_release_pending(QuernSession session) {
 
 QuernStatus quern_session_context(QuernSession session, void** context) {
   return guarded([&] {
-    require(context != nullptr, "quern_session_context needs a place for the context");
+    require(context != nullptr, "quern_session_context needs a pointer for the context");
     *context = session_of(session).native_context();
   });
 }
 QuernStatus quern_session_memory_pool(QuernSession session, void** pool) {
   return guarded([&] {
-    require(pool != nullptr, "quern_session_memory_pool needs a place for the pool");
+    require(pool != nullptr, "quern_session_memory_pool needs a pointer for the pool");
     const std::shared_ptr<DeviceAllocator> allocator = session_of(session).allocator();
     void* const handle = allocator != nullptr ? allocator->native_pool() : nullptr;
     if (handle == nullptr)
@@ -302,7 +302,7 @@ QuernStatus quern_session_memory_pool(QuernSession session, void** pool) {
 QuernStatus quern_session_driver_function(QuernSession session, const char* name, void** function) {
   return guarded([&] {
     require(name != nullptr && function != nullptr,
-            "quern_session_driver_function needs a name and a place for the address");
+            "quern_session_driver_function needs a name and a pointer for the address");
     void* const found = driver_function(session_of(session).device(), name);
     if (found == nullptr)
       throw Error(ErrorCode::not_found, std::string("quern knows no function '") + name +

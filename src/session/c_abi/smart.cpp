@@ -10,7 +10,7 @@ using namespace quern::session::c_abi;
 template <class Make>
 QuernStatus make_smart(QuernSession session, QuernSmartArray* smart, const Make& make) {
   return guarded([&] {
-    require(smart != nullptr, "a smart array needs a place for its handle");
+    require(smart != nullptr, "a smart array needs a pointer for its handle");
     smart->id = insert(make(session_of(session)));
   });
 }
@@ -44,13 +44,13 @@ QuernStatus quern_smart_from_array(QuernSession session, QuernArray array, int32
 
 QuernStatus quern_smart_host(QuernSmartArray smart, void** data) {
   return guarded([&] {
-    require(data != nullptr, "quern_smart_host needs a place for the address");
+    require(data != nullptr, "quern_smart_host needs a pointer for the address");
     *data = find<SmartArray>(smart.id).host().data();
   });
 }
 QuernStatus quern_smart_device(QuernSmartArray smart, QuernArray* array) {
   return guarded([&] {
-    require(array != nullptr, "quern_smart_device needs a place for the array");
+    require(array != nullptr, "quern_smart_device needs a pointer for the array");
     *array = insert_array(find<SmartArray>(smart.id).device());
   });
 }
@@ -62,7 +62,7 @@ QuernStatus quern_smart_mark_changed(QuernSmartArray smart, QuernWhere where, Qu
 }
 QuernStatus quern_smart_is_current(QuernSmartArray smart, QuernWhere where, int32_t* current) {
   return guarded([&] {
-    require(current != nullptr, "quern_smart_is_current needs a place for the answer");
+    require(current != nullptr, "quern_smart_is_current needs a pointer for the answer");
     *current = find<SmartArray>(smart.id).is_current(where_of(where)) ? 1 : 0;
   });
 }

@@ -15,7 +15,7 @@ EventObject event_of(QuernEvent handle) { return find<EventObject>(handle.id); }
 template <class View>
 QuernStatus borrow(QuernSession session, QuernStream* stream, const View& view) {
   return guarded([&] {
-    require(stream != nullptr, "a stream needs a place for its handle");
+    require(stream != nullptr, "a stream needs a pointer for its handle");
     const Session in = session_of(session);
     stream->id = insert(StreamObject{nullptr, view(in), in});
   });
@@ -24,7 +24,7 @@ QuernStatus borrow(QuernSession session, QuernStream* stream, const View& view) 
 template <class Make>
 QuernStatus make_event(QuernSession session, QuernEvent* event, const Make& make) {
   return guarded([&] {
-    require(event != nullptr, "an event needs a place for its handle");
+    require(event != nullptr, "an event needs a pointer for its handle");
     const Session in = session_of(session);
     event->id = insert(EventObject{std::make_shared<Event>(make(in)), in});
   });
@@ -46,7 +46,7 @@ NDArray bytes_at(void* memory, std::size_t bytes) {
 
 QuernStatus quern_stream_new(QuernSession session, QuernStream* stream) {
   return guarded([&] {
-    require(stream != nullptr, "quern_stream_new needs a place for the stream");
+    require(stream != nullptr, "quern_stream_new needs a pointer for the stream");
     const Session in = session_of(session);
     auto owner = std::make_shared<Stream>(in.stream());
     const StreamView view = *owner;
@@ -56,7 +56,7 @@ QuernStatus quern_stream_new(QuernSession session, QuernStream* stream) {
 QuernStatus quern_stream_make(QuernSession session, const QuernStreamOptions* options, QuernStream* stream) {
   return guarded([&] {
     require(options != nullptr && stream != nullptr,
-            "quern_stream_make needs options and a place for the stream");
+            "quern_stream_make needs options and a pointer for the stream");
     const QuernStreamOptions given = read_struct(options);
     require(given.reserved == 0, "the reserved fields of a QuernStreamOptions must be 0");
     const Session in = session_of(session);
@@ -99,7 +99,7 @@ QuernStatus quern_stream_cancel(QuernStream stream) {
 }
 QuernStatus quern_stream_query(QuernStream stream, int32_t* finished) {
   return guarded([&] {
-    require(finished != nullptr, "quern_stream_query needs a place for the answer");
+    require(finished != nullptr, "quern_stream_query needs a pointer for the answer");
     *finished = find<StreamObject>(stream.id).view.query() ? 1 : 0;
   });
 }
@@ -111,7 +111,7 @@ QuernStatus quern_stream_add_callback(QuernStream stream, void (*callback)(void*
 }
 QuernStatus quern_stream_native(QuernStream stream, void** cu_stream) {
   return guarded([&] {
-    require(cu_stream != nullptr, "quern_stream_native needs a place for the CUstream");
+    require(cu_stream != nullptr, "quern_stream_native needs a pointer for the CUstream");
     *cu_stream = find<StreamObject>(stream.id).view.handle();
   });
 }
@@ -139,27 +139,27 @@ QuernStatus quern_event_synchronize(QuernEvent event) {
 }
 QuernStatus quern_event_query(QuernEvent event, int32_t* reached) {
   return guarded([&] {
-    require(reached != nullptr, "quern_event_query needs a place for the answer");
+    require(reached != nullptr, "quern_event_query needs a pointer for the answer");
     *reached = event_of(event).event->query() ? 1 : 0;
   });
 }
 QuernStatus quern_event_elapsed_ms(QuernEvent start, QuernEvent end, double* ms) {
   return guarded([&] {
-    require(ms != nullptr, "quern_event_elapsed_ms needs a place for the time");
+    require(ms != nullptr, "quern_event_elapsed_ms needs a pointer for the time");
     const EventObject from = event_of(start);
     *ms = event_of(end).event->elapsed_ms_since(*from.event);
   });
 }
 QuernStatus quern_event_native(QuernEvent event, void** cu_event) {
   return guarded([&] {
-    require(cu_event != nullptr, "quern_event_native needs a place for the CUevent");
+    require(cu_event != nullptr, "quern_event_native needs a pointer for the CUevent");
     *cu_event = event_of(event).event->handle();
   });
 }
 
 QuernStatus quern_pin(QuernSession session, void* memory, size_t bytes, QuernPin* pin) {
   return guarded([&] {
-    require(memory != nullptr && pin != nullptr, "quern_pin needs memory and a place for the handle");
+    require(memory != nullptr && pin != nullptr, "quern_pin needs memory and a pointer for the handle");
     const NDArray array = bytes_at(memory, bytes);
     auto lock = std::make_shared<const PinnedScope>(session_of(session).pinned({array}));
     pin->id = insert(PinObject{std::move(lock), array});
@@ -168,7 +168,7 @@ QuernStatus quern_pin(QuernSession session, void* memory, size_t bytes, QuernPin
 QuernStatus quern_pinned_new(QuernSession session, size_t bytes, QuernPin* pin, void** memory) {
   return guarded([&] {
     require(pin != nullptr && memory != nullptr,
-            "quern_pinned_new needs places for the handle and the memory");
+            "quern_pinned_new needs pointers for the handle and the memory");
     const NDArray array = session_of(session).pinned_array({extent_of(bytes)}, Dtype::uint8);
     void* const address = array.data();
     pin->id = insert(PinObject{nullptr, array});

@@ -36,7 +36,7 @@ constexpr std::size_t kMostStructBytes = 4096;
 constexpr std::int32_t kMostDimensions = 64;  // NumPy's
 constexpr std::size_t kMostFields = 4096;
 constexpr const char* kReserved = "the reserved fields of a struct must be 0";
-constexpr int kMostNesting = 16;  // a record that holds itself has no end
+constexpr int kMostNesting = 16;  // a record that contains itself has no end
 
 ElementType element_of(const QuernElement& given, int depth);
 
@@ -65,10 +65,10 @@ ElementType record_of(const QuernRecord* given, int depth) {
   require(record.size_bytes > 0 && record.size_bytes <= static_cast<std::size_t>(INT64_MAX),
           "a record needs its size in bytes");
   std::vector<Field> fields;
-  const auto* place = reinterpret_cast<const std::byte*>(record.fields);
-  for (std::size_t i = 0; i < record.field_count; ++i, place += record.field_bytes) {
+  const auto* at = reinterpret_cast<const std::byte*>(record.fields);
+  for (std::size_t i = 0; i < record.field_count; ++i, at += record.field_bytes) {
     QuernField field{};
-    read_known(&field, sizeof field, place, record.field_bytes, sizeof(QuernField), "QuernField");
+    read_known(&field, sizeof field, at, record.field_bytes, sizeof(QuernField), "QuernField");
     fields.push_back(field_of(field, depth + 1));
   }
   return RecordType(std::move(fields), record.size_bytes);
@@ -83,7 +83,7 @@ ElementType element_of(const QuernElement& given, int depth) {
   return dtype_of(given.dtype);
 }
 
-/// Owned if quern knows what keeps the memory locked: then queued copies access it directly.
+/// Owned if quern knows the owner of the lock on the memory: then queued copies access it directly.
 NDArray lock_in(const NDArray& array, QuernPin handle) {
   const PinObject pin = find<PinObject>(handle.id);
   const Layout::Reach reach = array.layout().reach();
@@ -116,13 +116,13 @@ void read_known(void* known, std::size_t known_bytes, const void* given, std::si
                             name, known_bytes, QUERN_ABI_VERSION));
 }
 
-void check_place(const void* place, std::size_t first_bytes, const char* name) {
-  if (place == nullptr) throw Error(ErrorCode::usage, fmt::format("a place for a {} is needed", name));
+void check_target(const void* target, std::size_t first_bytes, const char* name) {
+  if (target == nullptr) throw Error(ErrorCode::usage, fmt::format("a pointer for a {} is needed", name));
   std::uint32_t bytes = 0;
-  std::memcpy(&bytes, place, sizeof bytes);
+  std::memcpy(&bytes, target, sizeof bytes);
   if (bytes < first_bytes || bytes > kMostStructBytes)
     throw Error(ErrorCode::usage,
-                fmt::format("a place for a {} of {} bytes was given; set its struct_bytes to "
+                fmt::format("a pointer for a {} of {} bytes was given; set its struct_bytes to "
                             "sizeof({})",
                             name, bytes, name));
 }
@@ -236,7 +236,7 @@ Index index_of(const QuernIndex& given) {
     case QUERN_INDEX_NEW_AXIS:
       return kNewAxis;
   }
-  throw Error(ErrorCode::usage, "the index is of no kind of QuernIndexKind");
+  throw Error(ErrorCode::usage, "the index's kind is not a value of QuernIndexKind");
 }
 
 std::chrono::nanoseconds nanoseconds_of(std::uint64_t count) {

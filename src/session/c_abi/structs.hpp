@@ -72,18 +72,18 @@ T read_struct(const T* given) {
 }
 
 /// Throws Error(usage) for null and for a size that no version had.
-void check_place(const void* place, std::size_t first_bytes, const char* name);
+void check_target(const void* target, std::size_t first_bytes, const char* name);
 
-/// Copies as much of `result` as the caller's version has; its struct_bytes is kept. check_place() was
+/// Copies as much of `result` as the caller's version has; its struct_bytes is kept. check_target() was
 /// called.
 template <class T>
-void write_struct(T* place, T result) {
-  check_place(place, Versioned<T>::kFirstBytes, Versioned<T>::kName);
-  std::memcpy(&result.struct_bytes, place, sizeof result.struct_bytes);
-  std::memcpy(place, &result, result.struct_bytes < sizeof result ? result.struct_bytes : sizeof result);
+void write_struct(T* target, T result) {
+  check_target(target, Versioned<T>::kFirstBytes, Versioned<T>::kName);
+  std::memcpy(&result.struct_bytes, target, sizeof result.struct_bytes);
+  std::memcpy(target, &result, result.struct_bytes < sizeof result ? result.struct_bytes : sizeof result);
 }
 
-/// An element type as C sees it, with the objects that its pointers refer to. Not copyable: the pointers
+/// The C struct of an element type, with the objects that its pointers refer to. Not copyable: the pointers
 /// refer into it.
 class CElement {
  public:
@@ -128,7 +128,7 @@ NDArray host_array_of(const QuernHostArray* given);
 
 CudaArrayInterface interface_of(const QuernCudaArray& given);
 Index index_of(const QuernIndex& given);
-/// Longer ones than fit are the longest.
+/// Times that do not fit are the longest.
 std::chrono::nanoseconds nanoseconds_of(std::uint64_t count);
 LaunchConfig config_of(const QuernLaunch& launch, StreamView stream);
 

@@ -21,7 +21,7 @@ const Candidate* row(const std::vector<Candidate>& rows, std::string_view origin
 }  // namespace
 
 TEST_CASE("places come in the documented order") {
-  Surroundings around;
+  SearchInputs around;
   around.nvrtc_file = "/a/libnvrtc.so";
   around.cuda_home = "/home";
   around.cuda_path = "/path";
@@ -43,7 +43,7 @@ TEST_CASE("a build finds what tools/setup fetched into its source tree") {
 }
 
 TEST_CASE("hiding the toolkit passes over the variables and the system's directories and says so") {
-  Surroundings around;
+  SearchInputs around;
   around.hide_toolkit = true;
   around.cuda_home = "/home";
   around.system_roots = {"/usr/local/cuda"};
@@ -60,7 +60,7 @@ TEST_CASE("hiding the toolkit passes over the variables and the system's directo
 TEST_CASE("a library that is no NVRTC is unusable, and the reason is kept") {
   const Scratch scratch;
   scratch.write("lib64/libnvrtc.so", "not a library");
-  Surroundings around;
+  SearchInputs around;
   around.cuda_home = scratch.path.string();
   const Toolkit toolkit = find_toolkit(around);
   REQUIRE(row(toolkit.nvrtc_candidates, "CUDA_HOME") != nullptr);
@@ -76,7 +76,7 @@ TEST_CASE("another library under NVRTC's name is refused by the function it lack
 }
 
 TEST_CASE("QUERN_NVRTC names the only library that is tried") {
-  Surroundings around = surroundings();
+  SearchInputs around = surroundings();
   around.nvrtc_file = "/nonexistent/libnvrtc.so";
   const Toolkit toolkit = find_toolkit(around);
   CHECK_FALSE(toolkit.nvrtc);

@@ -15,6 +15,8 @@
 
 namespace quern::cpu::test {
 
+/// It has a method for each operation, and so more methods than the project's limit: a test reads like the IR
+/// that it makes.
 class IrBuilder {
  public:
   using Value = ir::Value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For programs that compile kernels and run none: nothing calls what the device's scheduler gives them.
+// For programs that compile kernels and run none: the functions of the device's scheduler are not called.
 #include <cstdlib>
 
 #include "cpu/abi/state.hpp"

@@ -36,6 +36,23 @@ TEST_CASE("a negated literal is one, and two signs do not become a decrement") {
   CHECK(prefix(Tok::minus, minus, CppType::i32).text == "- -3");
 }
 
+TEST_CASE("equal signs are separated, and no others") {
+  const Code name{"x", Precedence::primary, CppType::i32};
+  const Code minus = prefix(Tok::minus, name, CppType::i32),
+             inverted = prefix(Tok::invert, name, CppType::i32);
+  CHECK(prefix(Tok::minus, minus, CppType::i32).text == "- -x");
+  CHECK(prefix(Tok::invert, inverted, CppType::i32).text == "~ ~x");
+  CHECK(prefix(Tok::minus, inverted, CppType::i32).text == "-~x");
+  CHECK(prefix(Tok::minus, integer_code(-3), CppType::i32).text == "- -3");
+  CHECK(prefix(Tok::minus, convert(integer_code(-3), CppType::i64), CppType::i64).text == "- -3LL");
+  CHECK(prefix(Tok::minus, real_code(-1.5, false), CppType::f64).text == "- -1.5");
+  CHECK(prefix(Tok::minus, real_code(-std::numeric_limits<double>::infinity(), true), CppType::f32).text ==
+        "- -__int_as_float(0x7f800000)");
+  CHECK(prefix(Tok::minus, integer_code(std::numeric_limits<std::int32_t>::min()), CppType::i32).text ==
+        "-(-2147483647 - 1)");
+  CHECK(prefix(Tok::minus, infix(Tok::plus, minus, name, CppType::i32), CppType::i32).text == "-(-x + x)");
+}
+
 TEST_CASE("members and addresses of what a pointer refers to use the pointer") {
   CHECK(member_of(dereference("p"), "x") == "p->x");
   CHECK(address_of(dereference("p")) == "p");

@@ -106,7 +106,7 @@ TEST_CASE("the parts of an array of complex numbers are views of it") {
   CHECK(holds(cuda_of("@cuda.jit\ndef k(a):\n    a.real[0] = 1\n", "(float32[::1],)"), "  a[0] = 1;"));
 }
 
-TEST_CASE("float() reads a literal, and what is none is refused") {
+TEST_CASE("float() reads a literal, and refuses other text") {
   const auto assigned = [](const std::string& text) {
     return cuda_of("@cuda.jit\ndef k(a):\n    a[0] = float(" + text + ")\n", "(float32[::1],)");
   };

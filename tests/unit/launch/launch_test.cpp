@@ -9,8 +9,8 @@
 #include "launch/loaded_kernel.hpp"
 #include "quern/error.hpp"
 #include "quern/kernel.hpp"
-#include "runtime/buffer.hpp"
-#include "runtime/stream.hpp"
+#include "runtime/array/buffer.hpp"
+#include "runtime/context/stream.hpp"
 #include "tests/unit/support/fake_driver.hpp"
 
 using namespace quern;

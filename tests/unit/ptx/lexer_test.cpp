@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/lexer.hpp"
+#include "ptx/parse/lexer.hpp"
 
 #include <doctest/doctest.h>
 

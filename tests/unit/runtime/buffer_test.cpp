@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/buffer.hpp"
+#include "runtime/array/buffer.hpp"
 
 #include <doctest/doctest.h>
 
@@ -23,9 +23,9 @@ TEST_CASE("the last reference to a buffer schedules its release, and the context
     DeviceBuffer buffer = runtime::make_buffer(context, 100);
     DeviceBuffer copy = buffer;
     buffer = {};
-    CHECK(context->queue().pending_count() == 0);
+    CHECK(context->resources().queue().pending_count() == 0);
     copy = {};
-    CHECK(context->queue().pending_count() == 1);
+    CHECK(context->resources().queue().pending_count() == 1);
     CHECK(fake.released.empty());
   }
   CHECK(fake.released == std::vector<std::string>{"memory"});
@@ -59,10 +59,10 @@ TEST_CASE("memory that is truly exhausted is an OutOfMemory with the sizes") {
 TEST_CASE("nothing is released for out-of-memory while cleanup is deferred") {
   FakeDriver fake;
   const auto context = fake.context();
-  context->queue().defer();
+  context->resources().queue().defer();
   runtime::make_buffer(context, fake.total_bytes / 2 + 1);
   CHECK_THROWS_AS(runtime::make_buffer(context, fake.total_bytes / 2 + 1), OutOfMemory);
-  context->queue().resume();
+  context->resources().queue().resume();
   CHECK_NOTHROW(runtime::make_buffer(context, fake.total_bytes / 2 + 1));
 }
 
@@ -78,7 +78,7 @@ TEST_CASE(
   const auto send = [&](std::size_t bytes) {
     buffer.copy_from_host(std::span(values).first(bytes), 0, StreamView());
     fake.run_host_functions();
-    context->reap();
+    context->work().reap();
   };
   context->defer();
   context->defer();

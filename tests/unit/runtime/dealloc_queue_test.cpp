@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/dealloc_queue.hpp"
+#include "runtime/memory/dealloc_queue.hpp"
 
 #include <doctest/doctest.h>
 

@@ -10,8 +10,8 @@
 
 #include "../support/captured_output.hpp"
 #include "quern/error.hpp"
-#include "runtime/buffer.hpp"
-#include "runtime/stream.hpp"
+#include "runtime/array/buffer.hpp"
+#include "runtime/context/stream.hpp"
 #include "tests/unit/support/fake_driver.hpp"
 
 using namespace quern;
@@ -34,7 +34,7 @@ void drop_a_buffer(FakeDriver& fake) {
     const DeviceBuffer buffer = runtime::make_buffer(context, 4);
   }
   fake.free_result = CUDA_ERROR_INVALID_VALUE;
-  context->queue().flush();
+  context->resources().queue().flush();
   fake.free_result = CUDA_SUCCESS;
 }
 
@@ -64,12 +64,12 @@ TEST_CASE("what a stream's callback throws is a warning with the stream's handle
   FakeDriver fake;
   CHECK(output_of([&] { throw_in_callbacks(fake); }) ==
         "quern: warning: a stream's callback threw: no luck\n"
-        "quern: warning: a stream's callback threw what is no std::exception\n");
+        "quern: warning: a stream's callback threw: the exception is not derived from std::exception\n");
   const Records records;
   CHECK(output_of([&] { throw_in_callbacks(fake); }) == "");
   REQUIRE(records.all.size() == 2);
   CHECK(records.all[0].text == "a stream's callback threw: no luck");
-  CHECK(records.all[1].text == "a stream's callback threw what is no std::exception");
+  CHECK(records.all[1].text == "a stream's callback threw: the exception is not derived from std::exception");
   CHECK(records.all[0].field("stream").substr(0, 2) == "0x");
   CHECK(records.all[0].field("device") == fake.context()->device().name);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/stream.hpp"
+#include "runtime/context/stream.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "quern/error.hpp"
-#include "runtime/buffer.hpp"
-#include "runtime/module.hpp"
+#include "runtime/array/buffer.hpp"
+#include "runtime/context/module.hpp"
 #include "tests/unit/support/fake_driver.hpp"
 
 using namespace quern;
@@ -27,7 +27,7 @@ TEST_CASE("a dropped stream, event and module wait in the queue and are released
     {
       const runtime::LoadOutcome outcome = runtime::load_image(context, "ptx");
     }
-    CHECK(context->queue().pending_count() == 3);
+    CHECK(context->resources().queue().pending_count() == 3);
     CHECK(fake.released.empty());
   }
   CHECK(fake.released == std::vector<std::string>{"stream", "event", "module"});
@@ -38,7 +38,7 @@ TEST_CASE("assigning over an owner schedules what it held") {
   const auto context = fake.context();
   Stream stream = runtime::make_stream(context);
   stream = runtime::make_stream(context);
-  CHECK(context->queue().pending_count() == 1);
+  CHECK(context->resources().queue().pending_count() == 1);
 }
 
 TEST_CASE("what lives in a context keeps it alive") {

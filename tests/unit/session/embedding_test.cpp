@@ -145,9 +145,7 @@ TEST_CASE("a template's instance that has variables of its own is not mixed up w
     const Module module = on_cpu().load_cuda(kSource, {.file_name = "k.cu"});
     const Kernel instance = module.kernel("count<int>");
     const std::string text = message([&] { static_cast<void>(module.global("counter")); });
-    CHECK(holds(text,
-                "it is not clear which variable 'counter' of k.cu is meant: count<int> was compiled on "
-                "its own"));
+    CHECK(holds(text, "variable 'counter' of k.cu is ambiguous: count<int> was compiled on its own"));
     CHECK(holds(text, "name_expressions"));
     instance.global<int>("counter").set(100);
     instance(one)(out);

@@ -162,7 +162,7 @@ TEST_CASE("arrays that another session cannot use are refused at their import as
   const DeviceNDArray mapped = one.mapped_array({32}, Dtype::uint32);
   const DeviceNDArray refused[] = {in_shared, in_one, pooled, mapped};
   for (const DeviceNDArray& array : refused) {
-    CHECK(holds(taken(other, array), "it is an array of another session"));
+    CHECK(holds(taken(other, array), "it belongs to another session"));
     CHECK(holds(taken(other, array), "a portable mapped_array()"));
   }
   CHECK(holds(taken(shared, in_one), "another session"));

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/context.hpp"
+#include "runtime/context/context.hpp"
 
 namespace quern::test {
 

@@ -202,7 +202,7 @@ class Parser {
     }
     expect(')');
     result.dtype = dtype;
-    static_cast<void>(to_bytes(result, dtype));  // refuse here what does not fit
+    static_cast<void>(to_bytes(result, dtype));  // reject values that do not fit here
     return result;
   }
 

@@ -50,7 +50,7 @@ Array make_array(const Element& element, std::vector<std::int64_t> shape);
 /// otherwise a copy in C order.
 Array contiguous(const Array& array);
 
-/// The address of element `index` in C order (the order in which NumPy prints), whatever the strides.
+/// The address of element `index` in C order (the order in which NumPy prints), for any strides.
 const std::byte* element_at(const Array& array, std::int64_t index);
 
 /// One element as NumPy prints it: "1.5", "True", "(1+2j)"; a record as its bytes in hex.

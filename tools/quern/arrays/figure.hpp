@@ -7,7 +7,7 @@
 namespace quern::cli {
 
 /// The value of numbers with + - * / ** and parentheses, as Python computes it in floats. Throws Error(usage)
-/// with the place of invalid text.
+/// with the position of invalid text.
 double evaluate_figure(std::string_view text);
 
 }  // namespace quern::cli

@@ -31,7 +31,7 @@ class Screen {
 
   /// The terminal's size at this moment.
   ScreenSize size() const;
-  /// Replaces what is shown, in one write. Lines beyond the size are not shown. Throws OutputError.
+  /// Replaces the screen's contents, in one write. Lines beyond the size are not shown. Throws OutputError.
   void draw(const std::vector<std::string>& lines);
   /// Waits that long for a key; returns it, or '\0'.
   char key(std::chrono::milliseconds timeout);

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/thread_annotations.hpp"
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/device/driver.hpp"
 #include "cpu/device/limits.hpp"
 

@@ -158,7 +158,7 @@ static void quern_cpu_int_to_f64(std::uint32_t is_signed, std::uint32_t rounding
 
 /// Saturating; the caller handles NaN.
 static void quern_cpu_f64_to_s64(std::int64_t* out, const double* in) {
-  for (unsigned lane = 0; lane < kHelperLanes; ++lane) {
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     const double value = in[lane];
     const bool high = value >= 0x1p63;
     const bool inside = value > -0x1p63 && !high;
@@ -166,7 +166,7 @@ static void quern_cpu_f64_to_s64(std::int64_t* out, const double* in) {
   }
 }
 static void quern_cpu_f64_to_u64(std::uint64_t* out, const double* in) {
-  for (unsigned lane = 0; lane < kHelperLanes; ++lane) {
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     const double value = in[lane];
     const bool high = value >= 0x1p64;
     const bool inside = value > 0 && !high;
@@ -176,10 +176,10 @@ static void quern_cpu_f64_to_u64(std::uint64_t* out, const double* in) {
 
 /// The divisor is neither 0 nor makes an overflow: the emitter sees to that.
 static void quern_cpu_div_s64(std::int64_t* out, const std::int64_t* x, const std::int64_t* y) {
-  for (unsigned lane = 0; lane < kHelperLanes; ++lane) out[lane] = x[lane] / y[lane];
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) out[lane] = x[lane] / y[lane];
 }
 static void quern_cpu_div_u64(std::uint64_t* out, const std::uint64_t* x, const std::uint64_t* y) {
-  for (unsigned lane = 0; lane < kHelperLanes; ++lane) {
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     // Most 64-bit values in kernels are small, and a 32-bit division takes a fraction of the time.
     const bool narrow = (x[lane] | y[lane]) >> 32 == 0;
     out[lane] = narrow ? static_cast<std::uint32_t>(x[lane]) / static_cast<std::uint32_t>(y[lane])
@@ -202,7 +202,7 @@ std::span<const Helper> arithmetic_helpers() {
       QUERN_HELPER(quern_cpu_div_s64),
       QUERN_HELPER(quern_cpu_div_u64),
       // LLVM calls C functions if it recognises a comparison and a select of 16-bit numbers as a minimum or
-      // maximum. These are ours, since C does not specify which zero is the greater.
+      // maximum. These are defined here, since C does not specify which zero is the greater.
       helper_row("fmaxf", &greater<float>),
       helper_row("fminf", &lesser<float>),
   };

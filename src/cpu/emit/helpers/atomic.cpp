@@ -11,13 +11,13 @@ namespace {
 
 using ir::AtomicOp;
 
-/// std::bit_cast, inlined whatever the build.
+/// std::bit_cast that is inlined in every build.
 template <class To, class From>
 QUERN_INLINE To as(From value) {
   return __builtin_bit_cast(To, value);
 }
 
-// --- what the bits of an operand mean: `Bits` in memory, `Value` in arithmetic
+// --- the representation of an operand: `Bits` in memory, `Value` in arithmetic
 
 template <class T>
 struct Integer {
@@ -107,7 +107,7 @@ QUERN_INLINE typename Kind::Bits apply(typename Kind::Bits* word, bool is_shared
 
 struct Call {
   bool is_shared;
-  void* out;  ///< null: nobody asks for the old values
+  void* out;  ///< null: the old values are not used
   const std::int64_t* addresses;
   const void* operand;
   const void* second;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/emit/helpers/helpers.hpp"
 
 /// Not instrumented: the addresses are the kernel's, and a sanitizer's own functions would lie outside of the
@@ -23,8 +24,6 @@
 #define QUERN_INLINE QUERN_INLINE_BODY inline
 
 namespace quern::cpu::emit {
-
-inline constexpr unsigned kHelperLanes = 32;
 
 std::span<const Helper> memory_helpers();
 std::span<const Helper> atomic_helpers();

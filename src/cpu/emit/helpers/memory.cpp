@@ -10,10 +10,10 @@ namespace {
 template <class T>
 QUERN_INLINE void gather_lanes(T* out, const std::int64_t* addresses, std::uint32_t mask) {
   if (mask == 0xffffffffu) {
-    for (unsigned lane = 0; lane < kHelperLanes; ++lane) out[lane] = read_at<T>(addresses[lane]);
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) out[lane] = read_at<T>(addresses[lane]);
     return;
   }
-  for (unsigned lane = 0; lane < kHelperLanes; ++lane)
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
     out[lane] = (mask >> lane & 1) != 0 ? read_at<T>(addresses[lane]) : T{0};
 }
 
@@ -46,7 +46,7 @@ QUERN_KERNEL_MEMORY static void quern_cpu_gather_64(std::uint64_t* out, const st
 __attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather_32_avx2(
     std::uint32_t* out, const std::int64_t* addresses, std::uint32_t mask) {
   const __m128i bits = _mm_setr_epi32(1, 2, 4, 8);
-  for (unsigned lane = 0; lane < kHelperLanes; lane += 4, mask >>= 4) {
+  for (unsigned lane = 0; lane < kWarpSize; lane += 4, mask >>= 4) {
     const __m256i chunk = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(addresses + lane));
     const __m128i all = _mm_set1_epi32(static_cast<int>(mask));
     const __m128i running = _mm_cmpeq_epi32(_mm_and_si128(all, bits), bits);
@@ -58,7 +58,7 @@ __attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather
 __attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather_64_avx2(
     std::uint64_t* out, const std::int64_t* addresses, std::uint32_t mask) {
   const __m256i bits = _mm256_setr_epi64x(1, 2, 4, 8);
-  for (unsigned lane = 0; lane < kHelperLanes; lane += 4, mask >>= 4) {
+  for (unsigned lane = 0; lane < kWarpSize; lane += 4, mask >>= 4) {
     const __m256i chunk = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(addresses + lane));
     const __m256i running = _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(mask), bits), bits);
     const __m256i values = _mm256_mask_i64gather_epi64(_mm256_setzero_si256(), nullptr, chunk, running, 1);

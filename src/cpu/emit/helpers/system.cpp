@@ -22,7 +22,7 @@ static void quern_cpu_host_calls(engine::WorkerState* worker, const engine::Laun
   for_each_lane(mask, [&](unsigned lane) {
     std::uint64_t own[kMaxHostArguments]{};
     for (std::uint32_t at = 0; at < count && at < kMaxHostArguments; ++at)
-      own[at] = args[at * kHelperLanes + lane];
+      own[at] = args[at * kWarpSize + lane];
     worker->fault_lane = lane;
     worker->fault_location = location;
     results[lane] = engine::quern_cpu_host_call(worker, launch, call, own);

@@ -35,13 +35,13 @@ extern "C" {
 
 /// out[lane] = in[from[lane] mod 32]
 static void quern_cpu_permute_32(std::uint32_t* out, const std::uint32_t* in, const std::uint32_t* from) {
-  for (unsigned lane = 0; lane < kHelperLanes; ++lane) out[lane] = in[from[lane] & 31];
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) out[lane] = in[from[lane] & (kWarpSize - 1)];
 }
 
 /// The running lanes in each lane's membermask that hold the lane's value.
 static void quern_cpu_match_any(std::uint32_t* out, const std::uint64_t* values, const std::uint32_t* members,
                                 std::uint32_t running) {
-  for (unsigned lane = 0; lane < kHelperLanes; ++lane) {
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     std::uint32_t same = 0;
     for_each_lane(running & members[lane], [&](unsigned other) {
       same |= static_cast<std::uint32_t>(values[other] == values[lane]) << other;
@@ -53,7 +53,7 @@ static void quern_cpu_match_any(std::uint32_t* out, const std::uint64_t* values,
 /// The running lanes in each lane's membermask, or 0 if they do not all hold one value.
 static void quern_cpu_match_all(std::uint32_t* out, const std::uint64_t* values, const std::uint32_t* members,
                                 std::uint32_t running) {
-  for (unsigned lane = 0; lane < kHelperLanes; ++lane) {
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     const std::uint32_t group = running & members[lane];
     bool all = group != 0;
     for_each_lane(group, [&](unsigned other) { all = all && values[other] == values[__builtin_ctz(group)]; });
@@ -64,7 +64,7 @@ static void quern_cpu_match_all(std::uint32_t* out, const std::uint64_t* values,
 /// Reduces the values of the running lanes in each lane's membermask; 0 if there are none.
 static void quern_cpu_reduce(std::uint32_t mode, std::uint32_t* out, const std::uint32_t* values,
                              const std::uint32_t* members, std::uint32_t running) {
-  for (unsigned lane = 0; lane < kHelperLanes; ++lane) {
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     const std::uint32_t group = running & members[lane];
     std::uint32_t result = group == 0 ? 0 : values[__builtin_ctz(group)];
     for_each_lane(group & (group - 1), [&](unsigned other) {

@@ -34,7 +34,7 @@ void on_exhausted_memory(void*, const char*, bool) {
   leave(*landing);
 }
 
-/// This LLVM is ours alone, and its handlers are for all threads.
+/// This LLVM is linked statically and has no other user; its handlers are for all threads.
 void install_handlers() {
   static const bool installed = [] {
     llvm::install_fatal_error_handler(on_fatal_error);

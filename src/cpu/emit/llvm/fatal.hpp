@@ -13,11 +13,12 @@
 namespace quern::cpu::emit {
 
 /// Runs `work`, which calls LLVM. Errors (code "internal"): LLVM's fatal errors, with its reason. Throws
-/// std::bad_alloc where LLVM has no memory, and what `work` throws. Any number of threads may be inside.
+/// std::bad_alloc if LLVM runs out of memory, and the exceptions of `work`. Any number of threads may call
+/// it.
 ///
 /// After a fatal error or where LLVM has no memory, `work` is left by a jump: nothing that it and LLVM made
-/// is destroyed, since LLVM's objects still point into frames that are gone. That memory is lost, once for
-/// each kernel and specialisation that is refused. Covered are report_fatal_error, LLVM's handler of
+/// is destroyed, since LLVM's objects still point into frames that no longer exist. That memory is lost, once
+/// for each kernel and specialisation that is refused. Covered are report_fatal_error, LLVM's handler of
 /// exhausted memory, and std::bad_alloc under call_llvm; not llvm_unreachable, which a release build of LLVM
 /// takes for granted, and not an invalid access inside LLVM.
 Expected<void> guard_llvm(std::string_view kernel, llvm::function_ref<void()> work);

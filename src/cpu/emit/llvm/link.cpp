@@ -82,7 +82,7 @@ class Linker {
     if (text != sections.end()) std::rotate(sections.begin(), text, std::next(text));
     for (const llvm::object::ELFSectionRef& section : sections) {
       const std::size_t align = std::max<std::size_t>(section.getAlignment().value(), 1);
-      if (align > kMostAlignment) throw Defect("a section wants an alignment of " + std::to_string(align));
+      if (align > kMostAlignment) throw Defect("a section requires an alignment of " + std::to_string(align));
       code_.bytes.resize(round_up(code_.bytes.size(), align));
       section_offsets_[section.getIndex()] = code_.bytes.size();
       if (section.isBSS())
@@ -120,7 +120,7 @@ class Linker {
     }
   }
 
-  /// In the image: of what it defines, or of the stub that jumps there.
+  /// The address in the image of a symbol that it defines, or of the stub that jumps to the symbol.
   std::size_t address_of(const llvm::object::ELFRelocationRef& relocation) const {
     const llvm::object::ELFSymbolRef symbol = *relocation.getSymbol();
     const llvm::object::section_iterator section = take(symbol.getSection());
@@ -133,7 +133,8 @@ class Linker {
   std::size_t helper_of(const llvm::object::ELFRelocationRef& relocation) const {
     const std::string name = take(relocation.getSymbol()->getName()).str();
     const auto found = helper_index_.find(name);
-    if (found == helper_index_.end()) throw Defect("its object wants the absolute address of '" + name + "'");
+    if (found == helper_index_.end())
+      throw Defect("its object requires the absolute address of '" + name + "'");
     return found->second;
   }
 

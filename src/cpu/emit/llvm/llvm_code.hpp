@@ -30,11 +30,11 @@ class LlvmCode {
   /// Runs `work`, which calls LLVM, under its guard (fatal.hpp). After an error that LLVM ended it with,
   /// LLVM's objects are left as they are and never destroyed.
   Expected<void> guarded(llvm::function_ref<Expected<void>()> work);
-  /// LLVM's analyses of the module, made when they are first asked for.
+  /// LLVM's analyses of the module, computed at their first use.
   Analyses& analyses();
   /// Forgets them, for changes that do not keep them.
   void forget_analyses();
-  /// The error for a defect of ours.
+  /// The error for a defect in quern.
   Diagnostic defect(const std::string& what) const;
 
   std::string kernel;

@@ -28,10 +28,10 @@ void set_option(llvm::StringRef name, T value) {
   if (found != options.end()) static_cast<llvm::cl::opt<T>*>(found->second)->setValue(value);
 }
 
-/// Sets code generator options that LLVM exposes only as command-line options. This LLVM is ours alone:
-/// nobody else sees its options.
+/// Sets code generator options that LLVM exposes only as command-line options. This LLVM is linked
+/// statically, so its options affect no other user of LLVM in the process.
 void set_options() {
-  // A pass of optimise.cpp, which knows when it takes too long.
+  // optimise.cpp runs this pass itself, except where it takes too long.
   set_option("disable-lsr", true);
   // LLVM compares each memory access of a block with up to this many others; with LLVM's default of 1,000
   // this takes most of the compile time of a long kernel. Measured: the kernels of tools/bench run as fast
@@ -106,7 +106,7 @@ std::string host_identity() {
 
 bool has_class(Isa isa) {
   if (isa > widest_isa()) return false;
-  // Instructions that the code generator uses for the class, beyond those that widest_isa() asks for.
+  // Instructions that the code generator uses for the class, beyond those that widest_isa() requires.
   constexpr const char* kOfAvx2[] = {"bmi", "lzcnt", "movbe", "popcnt", "pclmul", "sse4.2"};
   const auto host = llvm::sys::getHostCPUFeatures();
   return isa == Isa::baseline ||

@@ -29,8 +29,8 @@ std::string host_identity();
 /// True if this processor has the instructions of portable code for `isa`.
 bool has_class(Isa isa);
 
-/// The widest instruction set of this processor that the emitter uses, whatever the environment variable
-/// says.
+/// The widest instruction set of this processor that the emitter uses, without regard to the environment
+/// variable.
 Isa widest_isa();
 
 }  // namespace quern::cpu::emit

@@ -13,7 +13,8 @@
 
 namespace quern::cpu::emit {
 
-/// An ELF object in memory. Changes `module`. Errors (code "internal"): what LLVM's code generator refused.
+/// An ELF object in memory. Changes `module`. Errors (code "internal"): code that LLVM's code generator
+/// rejects.
 Expected<std::unique_ptr<llvm::MemoryBuffer>> make_object(llvm::Module& module, llvm::TargetMachine& machine);
 
 /// Assembly text.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phis stand where a slot is alive and different definitions meet: on the iterated dominance frontier of its
-// definitions (R. Cytron et al., "Efficiently Computing Static Single Assignment Form", TOPLAS 1991), with
-// the frontiers of all blocks computed once (K. Cooper, T. Harvey, K. Kennedy, "A Simple, Fast Dominance
+// A phi is placed where a slot is alive and different definitions reach: on the iterated dominance frontier
+// of its definitions (R. Cytron et al., "Efficiently Computing Static Single Assignment Form", TOPLAS 1991),
+// with the frontiers of all blocks computed once (K. Cooper, T. Harvey, K. Kennedy, "A Simple, Fast Dominance
 // Algorithm", 2001).
 #include "cpu/emit/llvm/promote_slots.hpp"
 
@@ -98,7 +98,7 @@ class Promoter {
  private:
   /// Facts about one block for the current slot.
   struct Facts {
-    std::uint32_t slot = 0;  ///< of which the rest tells: the slot's number, from 1
+    std::uint32_t slot = 0;  ///< the slot that the other members describe: its number, from 1
     bool alive = false;      ///< its content at the block's start is read here or later
     llvm::StoreInst* store = nullptr;
     llvm::PHINode* phi = nullptr;
@@ -213,7 +213,7 @@ class Promoter {
     return phis;
   }
 
-  /// With the operands' places, each undefined so far.
+  /// A phi whose operands are all undefined so far.
   llvm::PHINode* make_phi(Block block, llvm::Type* type) {
     llvm::BasicBlock* at = graph_.blocks[block];
     llvm::PHINode* phi =
@@ -228,7 +228,7 @@ class Promoter {
     return here.store != nullptr ? here.store->getValueOperand() : at_start(block);
   }
 
-  /// If no definitions meet at a block, it starts with the value at the end of its immediate dominator.
+  /// If one definition reaches a block, it starts with the value at the end of its immediate dominator.
   llvm::Value* at_start(Block block) {
     std::vector<Block> path;
     llvm::Value* content = nullptr;

@@ -11,8 +11,8 @@ namespace quern::cpu::emit {
 /// nothing else by values and as few phis as that needs; the others stay. A variable that is read before it
 /// is written is undef. Keeps the blocks and `dominators`.
 ///
-/// In place of LLVM's own pass, which for each variable looks at all blocks that its definitions dominate:
-/// with a variable for each value that is the square of the kernel's size.
+/// Replaces LLVM's own pass, which for each variable visits all blocks that its definitions dominate: with a
+/// variable for each value, its time is quadratic in the size of the kernel.
 void promote_slots(llvm::Function& function, const llvm::DominatorTree& dominators);
 
 }  // namespace quern::cpu::emit

@@ -32,7 +32,7 @@ std::uint32_t first_site(const ir::Module& module, const ir::Function& function)
   return static_cast<std::uint32_t>(sites);
 }
 
-/// Each function needs a scope of its own, and every call a place.
+/// Each function needs a scope of its own, and every call a debug location.
 void place_in(llvm::Function& function, llvm::DISubprogram* scope) {
   function.setSubprogram(scope);
   llvm::LLVMContext& context = function.getContext();

@@ -20,7 +20,8 @@ namespace quern::cpu::emit {
 void begin_sites(llvm::Module& module);
 /// Null without begin_sites().
 llvm::DISubprogram* scope_of_sites(const llvm::Module& module);
-/// While an instruction is emitted: what `builder` makes is of site `value` of `function`, one of `of`'s.
+/// Gives the instructions that `builder` makes from now on the site `value` of `function`, a function of
+/// `of`.
 void set_site(llvm::IRBuilder<>& builder, llvm::DISubprogram& scope, const ir::Module& of,
               const ir::Function& function, ir::Value value);
 /// Code that `builder` makes from here on belongs to no instruction.

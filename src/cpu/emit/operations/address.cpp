@@ -16,7 +16,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 using llvm::Value;
 namespace Intrinsic = llvm::Intrinsic;
 
@@ -49,8 +49,8 @@ Value* displaced(Context& context, Value* address, std::int64_t displacement) {
                                      bits(address->getType(), static_cast<std::uint64_t>(displacement)));
 }
 
-/// The pointer to `address` in shared memory of a compact window, with what kCompactReachBytes add or take
-/// away: an address before shared memory may be that of a lane that does not run.
+/// The pointer to `address` in shared memory of a compact window, kCompactReachBytes added or
+/// subtracted: an address before shared memory may be that of a lane that does not run.
 Value* checked_shared(const Access& access, Value* base, Value* address) {
   constexpr std::uint32_t kReach = engine::kCompactReachBytes;
   constexpr std::uint32_t kMost = engine::kCompactSharedBytes + 2 * kReach;
@@ -64,7 +64,7 @@ Value* checked_shared(const Access& access, Value* base, Value* address) {
 }
 
 /// The checked pointer of a scalar address that lies at `offset` from `base`, which is a lane's address
-/// without displacement. What is added to it later must stay within a gap.
+/// without displacement. Offsets added to it later must stay within a gap.
 Value* checked_pointer(const Access& access, Value* base, std::int64_t offset) {
   Context& context = access.context;
   llvm::IRBuilder<>& b = context.builder();
@@ -94,13 +94,13 @@ Value* extended_coefficient(Context& context, const analysis::Term& term) {
                           : b.CreateZExt(coefficient, b.getInt64Ty());
 }
 
-/// The shape's base plus what the terms with runtime coefficients add in `lane`.
+/// The pattern's base plus what the terms with runtime coefficients add in `lane`.
 Value* runtime_base(const Access& access, unsigned lane) {
   llvm::IRBuilder<>& b = access.context.builder();
   Value* base = access.context.scalar(access.address);
-  for (const analysis::Term& term : access.context.shape(access.address).terms) {
-    if (term.coefficient == ir::kNone || term.pattern[lane] == 0) continue;
-    Value* const factor = b.getInt64(static_cast<std::uint64_t>(term.pattern[lane]));
+  for (const analysis::Term& term : access.context.pattern(access.address).terms) {
+    if (term.coefficient == ir::kNone || term.offsets[lane] == 0) continue;
+    Value* const factor = b.getInt64(static_cast<std::uint64_t>(term.offsets[lane]));
     base = b.CreateAdd(base, b.CreateMul(extended_coefficient(access.context, term), factor));
   }
   return base;
@@ -115,7 +115,7 @@ LanePointers local_pointers(const Access& access) {
       b.CreateMul(lane_numbers(c, 32), splat(c, b.CreateTrunc(stride, b.getInt32Ty())));
   Value* offset = nullptr;
   Value* scalar = nullptr;
-  if (c.shape(access.address).kind == ShapeKind::uniform) {
+  if (c.pattern(access.address).kind == LanePatternKind::uniform) {
     scalar = c.scalar(access.address);
     Value* const inside = clamp(b, displaced(c, scalar, access.displacement), stride);
     offset = splat(c, b.CreateTrunc(inside, b.getInt32Ty()));
@@ -130,7 +130,7 @@ LanePointers local_pointers(const Access& access) {
 LanePointers shared_pointers(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
-  llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kLanes);
+  llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kWarpSize);
   if (access.compact()) {
     Value* const counted = b.CreateTrunc(displaced(c, c.vector(access.address), access.displacement), words);
     return {aligned_start(access, c.shared_base(), nullptr),
@@ -150,18 +150,18 @@ LanePointers param_pointers(const Access& access) {
 LanePointers offset_pointers(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
-  const analysis::Shape& shape = c.shape(access.address);
+  const analysis::LanePattern& pattern = c.pattern(access.address);
   Value* base = checked_pointer(access, c.scalar(access.address), 0);
-  Value* index = c.vector(shape.index);
-  llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kLanes);
+  Value* index = c.vector(pattern.index);
+  llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kWarpSize);
   if (width_of(index->getType()) < 32) {
-    index = shape.index_signed ? b.CreateSExt(index, words) : b.CreateZExt(index, words);
-  } else if (!shape.index_signed) {
+    index = pattern.index_signed ? b.CreateSExt(index, words) : b.CreateZExt(index, words);
+  } else if (!pattern.index_signed) {
     // Gathers take signed indices: counted from the middle of the unsigned range.
     index = b.CreateXor(index, bits(words, 0x80000000u));
-    base = advance(c, base, shape.scale << 31);
+    base = advance(c, base, pattern.scale << 31);
   }
-  return {advance(c, base, access.displacement), index, shape.scale};
+  return {advance(c, base, access.displacement), index, pattern.scale};
 }
 
 LanePointers affine_pointers(const Access& access) {
@@ -199,10 +199,11 @@ Access::Access(Context& context_, ir::Value value, ir::Type element_)
       element_bytes(ir::byte_size(element_)),
       count(inst.attr.count),
       displacement(static_cast<std::int64_t>(inst.imm)) {
-  // Local memory lies apart for each lane, whatever the offsets; parameters are checked at the very end.
-  const analysis::Shape& shape = context.shape(address);
-  if (space == ir::Space::local || (space == ir::Space::param && shape.kind != ShapeKind::uniform)) return;
-  layout = layout_of(shape, element_bytes * count, compact() ? kCompactReach : kWideReach);
+  // Local memory is separate for each lane, for any offsets; parameters are checked last.
+  const analysis::LanePattern& pattern = context.pattern(address);
+  if (space == ir::Space::local || (space == ir::Space::param && pattern.kind != LanePatternKind::uniform))
+    return;
+  layout = layout_of(pattern, element_bytes * count, compact() ? kCompactReach : kWideReach);
 }
 
 llvm::Type* Access::memory_type() const {
@@ -254,16 +255,16 @@ LanePointers lane_pointers(const Access& access) {
     default:
       break;
   }
-  const ShapeKind kind = access.context.shape(access.address).kind;
-  if (kind == ShapeKind::affine && indexed_by_constants(access.layout)) return affine_pointers(access);
-  if (kind == ShapeKind::offset32 && access.layout.kind == LayoutKind::indexed)
+  const LanePatternKind kind = access.context.pattern(access.address).kind;
+  if (kind == LanePatternKind::affine && indexed_by_constants(access.layout)) return affine_pointers(access);
+  if (kind == LanePatternKind::offset32 && access.layout.kind == LayoutKind::indexed)
     return offset_pointers(access);
   return window_pointers(access);
 }
 
 Value* absolute_addresses(Context& context, const LanePointers& pointers, std::int64_t displacement) {
   llvm::IRBuilder<>& b = context.builder();
-  llvm::Type* const wide = llvm::FixedVectorType::get(b.getInt64Ty(), kLanes);
+  llvm::Type* const wide = llvm::FixedVectorType::get(b.getInt64Ty(), kWarpSize);
   Value* index = b.CreateSExt(pointers.index, wide);
   if (pointers.scale != 1) index = b.CreateMul(index, bits(wide, static_cast<std::uint64_t>(pointers.scale)));
   Value* const base = b.CreatePtrToInt(advance(context, pointers.base, displacement), b.getInt64Ty());
@@ -276,7 +277,7 @@ Value* gather_pointers(Context& context, const LanePointers& pointers, std::int6
   const std::int64_t scale = pointers.scale;
   if (scale == 1 || scale == 2 || scale == 4 || scale == 8)
     return b.CreateGEP(b.getIntNTy(static_cast<unsigned>(scale * 8)), base, pointers.index);
-  llvm::Type* const wide = llvm::FixedVectorType::get(b.getInt64Ty(), kLanes);
+  llvm::Type* const wide = llvm::FixedVectorType::get(b.getInt64Ty(), kWarpSize);
   Value* const index =
       b.CreateMul(b.CreateSExt(pointers.index, wide), bits(wide, static_cast<std::uint64_t>(scale)));
   return b.CreateGEP(b.getInt8Ty(), base, index);

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // From an address in a state space to a host pointer that cannot leave the device window (see
 // abi/state.hpp):
-//   global, generic, constant   window base + min(address - window base, window size), unsigned: outside
-//   becomes the inaccessible
-//                               end; constants and scaled 32-bit indices added after that stay within the
-//                               gaps; in a compact window every lane's address is checked instead of an
-//                               index, and constants beyond kCompactReachBytes are added before
-//   shared                      shared base + the low 32 bits, sign-extended: the reservation and the gap
-//   before it take them all
-//                               (so a lane may be at "base - 4 + 4" although lane 0's own address is
-//                               negative)
-//                               in a compact window the offset itself is checked, every lane's
-//   local                       lane's area + min(offset, area size): past its end lies the next lane's, or
-//   what follows the
-//                               worker's local memory, which is inaccessible or the worker's own
-//   param                       parameters + min(offset, their size)
+//
+// * global, generic, constant: window base + min(address - window base, window size), unsigned. An address
+//   outside becomes the inaccessible end; constants and scaled 32-bit indices added after that stay within
+//   the gaps. In a compact window every lane's address is checked instead of an index, and constants beyond
+//   kCompactReachBytes are added before the check.
+// * shared: shared base + the low 32 bits, sign-extended. The reservation and the gap before it contain all
+//   such addresses (a lane may be at "base - 4 + 4" although lane 0's own address is negative). In a compact
+//   window every lane's offset is checked.
+// * local: lane's area + min(offset, area size). The next lane's area follows, or the memory behind the
+//   worker's local memory, which is inaccessible or the worker's own.
+// * param: parameters + min(offset, their size)
 #pragma once
 
 #include "cpu/emit/operations/context.hpp"
@@ -72,7 +69,7 @@ llvm::Value* advance(Context& context, llvm::Value* pointer, std::int64_t bytes)
 llvm::Value* load_invariant(Context& context, llvm::Type* type, llvm::Value* pointer);
 /// Annotates an access with its space for LLVM: accesses of different spaces do not alias.
 void annotate(const Access& access, llvm::Instruction* instruction);
-/// Keeps the compiler from moving memory accesses over this place; no instruction.
+/// Keeps LLVM from moving memory accesses across the builder's position. Emits no instruction.
 void compiler_barrier(Context& context);
 
 /// Memory form <-> value form of an element, scalar or vector.

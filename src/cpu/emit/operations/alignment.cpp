@@ -12,8 +12,8 @@
 namespace quern::cpu::emit {
 namespace {
 
-using analysis::Shape;
-using analysis::ShapeKind;
+using analysis::LanePattern;
+using analysis::LanePatternKind;
 using llvm::Value;
 
 /// The alignment that the access requires. Parameters of packed structures may lie anywhere.
@@ -24,12 +24,12 @@ std::uint32_t demanded(const Access& access) {
 }
 
 /// True if the lanes that share a base (Layout::base_lanes) are all misaligned or all aligned.
-bool lanes_agree(const Shape& shape, std::uint32_t mask) {
+bool lanes_agree(const LanePattern& pattern, std::uint32_t mask) {
   const auto is_multiple = [&](std::int64_t distance) { return (distance & mask) == 0; };
-  if (shape.kind == ShapeKind::offset32) return is_multiple(shape.scale);
-  return std::all_of(shape.terms.begin(), shape.terms.end(), [&](const analysis::Term& term) {
+  if (pattern.kind == LanePatternKind::offset32) return is_multiple(pattern.scale);
+  return std::all_of(pattern.terms.begin(), pattern.terms.end(), [&](const analysis::Term& term) {
     return term.coefficient != ir::kNone ||
-           std::all_of(term.pattern.begin(), term.pattern.end(), is_multiple);
+           std::all_of(term.offsets.begin(), term.offsets.end(), is_multiple);
   });
 }
 
@@ -48,7 +48,7 @@ Value* tested_limit(const Access& access, Value* base, std::uint32_t mask) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
   Value* address = nullptr;
-  if (base != nullptr && lanes_agree(c.shape(access.address), mask))
+  if (base != nullptr && lanes_agree(c.pattern(access.address), mask))
     address = b.CreateAdd(base, bits(base->getType(), static_cast<std::uint64_t>(access.displacement)));
   else
     address = bits_of_lanes(access);

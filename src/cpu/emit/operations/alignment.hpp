@@ -3,11 +3,11 @@
 // near the start of the window, where nothing is mapped, and the engine recognises the fault that follows by
 // its address (engine::Window::is_misaligned_mark).
 //
-// Where the address is known to be a multiple (analysis/residues.hpp) there is no code at all; where that
-// rests on a parameter of the kernel, it is asked once, outside of all loops, and the range check compares
-// with the answer instead of the window's size. Else the address is tested at the access: by one scalar
-// operation where its lanes lie at multiples from each other, by the bits of all 32 where not.
-// docs/decisions/0010-misaligned-addresses.md has the numbers.
+// If the address is known to be a multiple (analysis/residues.hpp), no code is emitted. If that depends on a
+// parameter of the kernel, it is tested once, outside of all loops, and the range check compares with the
+// result instead of the window's size. Otherwise the address is tested at the access: by one scalar operation
+// if the distances between lanes are multiples, else by the bits of all 32 lanes.
+// docs/decisions/0010-misaligned-addresses.md has the measurements.
 #pragma once
 
 #include "cpu/emit/operations/address.hpp"
@@ -15,8 +15,8 @@
 namespace quern::cpu::emit {
 
 /// The limit for offsets in the window: its size, or 0 if the access is misaligned. `base`, a scalar, is the
-/// address in a lane, without the access's displacement; null if the addresses differ in more than their
-/// shapes tell. Returns null if the access cannot be misaligned.
+/// address in a lane, without the access's displacement; null if the differences between the addresses are
+/// not known from their patterns. Returns null if the access cannot be misaligned.
 llvm::Value* aligned_limit(const Access& access, llvm::Value* base);
 
 /// `start`, the begin of the access's space, or the address for misaligned accesses.

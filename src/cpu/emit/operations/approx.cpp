@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The .approx instructions (PTX ISA: "Floating Point Instructions"). The same bits on every processor:
 // polynomials in fma arithmetic, or the correctly rounded operation where the processor has it. Bounds, PTX's
-// and ours (tests/unit/cpu/operations):
-//   div.approx, div.full   2 ulp                correctly rounded; div.approx gives 0 for 2^126 < |b|, NaN if
-//   a is infinite rcp, sqrt              1 ulp, 2^-23         correctly rounded rsqrt 2^-22.9 two roundings,
-//   2^-23 ex2                    2 ulp                1 ulp lg2                    2^-22 absolute in (0.5,
-//   2), relative elsewhere    2^-23 sin, cos               2^-20.5 absolute in [-2 pi, 2 pi] 2^-22, and up to
-//   |x| = 2^20 tanh                   2^-11 relative       2^-20 ex2, tanh of f16, bf16 computed in f32,
-//   rounded once more
+// and the ones here (tests/unit/cpu/operations):
+//
+// * div.approx, div.full: 2 ulp; here correctly rounded. div.approx gives 0 for 2^126 < |b|, NaN if a is
+//   infinite.
+// * rcp, sqrt: 1 ulp and 2^-23; here correctly rounded.
+// * rsqrt: 2^-22.9; here 2^-23, from two roundings.
+// * ex2: 2 ulp; here 1 ulp.
+// * lg2: 2^-22, absolute in (0.5, 2), relative elsewhere; here 2^-23.
+// * sin, cos: 2^-20.5, absolute in [-2 pi, 2 pi]; here 2^-22, up to |x| = 2^20.
+// * tanh: 2^-11 relative; here 2^-20.
+// * ex2, tanh of f16, bf16: computed in f32, rounded once more.
 #include <llvm/IR/Intrinsics.h>
 
 #include <initializer_list>
@@ -47,7 +51,7 @@ Value* power_of_two(Operands& o, Value* k) {
   return o.b.CreateBitCast(exponent, with_element(k->getType(), o.b.getFloatTy()));
 }
 
-/// 1.5 * 2^23: adding it rounds |x| < 2^22 to an integer, which then stands in the low bits.
+/// 1.5 * 2^23: adding it rounds |x| < 2^22 to an integer, which is then in the low bits.
 constexpr double kRounder = 0x1.8p23;
 
 Value* exp2(Operands& o, Value* x) {

@@ -56,7 +56,7 @@ Value* reduce_integers(const Access& access, const Reduction& row) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
   const ir::Value operand = access.inst.args[1];
-  if (c.shape(operand).kind == analysis::ShapeKind::uniform) {
+  if (c.pattern(operand).kind == analysis::LanePatternKind::uniform) {
     if (is_idempotent(row.op)) return c.scalar(operand);
     if (row.op == AtomicOp::add) {
       Value* const lanes = b.CreateUnaryIntrinsic(Intrinsic::ctpop, c.mask_bits());
@@ -132,10 +132,10 @@ bool emit_met(const Access& access, ir::Value value) {
 Value* running_sums(Context& c, Value* values) {
   llvm::IRBuilder<>& b = c.builder();
   Value* const zero = llvm::Constant::getNullValue(values->getType());
-  for (unsigned distance = 1; distance < kLanes; distance *= 2) {
-    llvm::SmallVector<int, kLanes> from;
-    for (unsigned lane = 0; lane < kLanes; ++lane)
-      from.push_back(static_cast<int>(lane < distance ? lane : kLanes + lane - distance));
+  for (unsigned distance = 1; distance < kWarpSize; distance *= 2) {
+    llvm::SmallVector<int, kWarpSize> from;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      from.push_back(static_cast<int>(lane < distance ? lane : kWarpSize + lane - distance));
     values = b.CreateAdd(values, b.CreateShuffleVector(zero, values, from));
   }
   return values;
@@ -151,7 +151,7 @@ bool emit_scanned(const Access& access, ir::Value value) {
   if (!c.full())
     operands = b.CreateSelect(c.mask(), operands, llvm::Constant::getNullValue(operands->getType()));
   Value* const sums = running_sums(c, operands);
-  Value* const old = update_once(access, b.CreateExtractElement(sums, kLanes - 1));
+  Value* const old = update_once(access, b.CreateExtractElement(sums, kWarpSize - 1));
   define_vector(c, value, b.CreateAdd(splat(c, old), b.CreateSub(sums, operands)));
   return true;
 }
@@ -191,7 +191,7 @@ void call_by_lane(const Access& access, ir::Value value) {
   Value* const operand = spill(c, to_memory(access, c.vector(access.inst.args[1])));
   Value* const second =
       op == AtomicOp::cas ? spill(c, to_memory(access, c.vector(access.inst.args[2]))) : operand;
-  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), kLanes);
+  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), kWarpSize);
   Value* const none = llvm::ConstantPointerNull::get(b.getPtrTy());
   Value* const out = access.inst.attr.unused_result ? none : spill(c, llvm::Constant::getNullValue(type));
   call_helper(c, "quern_cpu_atomic", b.getVoidTy(),

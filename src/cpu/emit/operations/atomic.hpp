@@ -15,7 +15,7 @@ bool has_update(ir::AtomicOp op, ir::Type type);
 /// value.
 llvm::Value* update(const Access& access, llvm::Value* pointer, llvm::Value* operand, llvm::Value* second);
 
-/// The running lanes one after the other, lowest first, as code in place.
+/// Emits inline code that runs the lanes one after the other, lowest first.
 void emit_lanes(const Access& access, ir::Value value);
 
 }  // namespace quern::cpu::emit

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// An atomic operation at one place, and the lanes of a warp one after the other.
+// An atomic operation at one address, and the lanes of a warp one after the other.
 //
-// No locked instruction where nobody else can be at the place:
-//   shared memory, and any memory at the scope of the block   a block runs wholly on one worker, and its
-//   warps
-//                                                             take turns between operations
-//   the scopes of the GPU, where there is one worker          all threads of the device run on it
-//   the scope of the system                                   the host may be there: locked
+// There is no locked instruction if no other thread can access the address:
+//
+// * Shared memory, and any memory at the scope of the block: a block runs wholly on one worker, and its warps
+//   take turns between operations.
+// * The scopes of the GPU if there is one worker: all threads of the device run on it.
+//
+// At the scope of the system the host may access the address: the instruction is locked.
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/emit/operations/atomic.hpp"
@@ -17,7 +18,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 using ir::AtomicOp;
 using llvm::AtomicRMWInst;
 using llvm::Value;
@@ -86,7 +87,7 @@ Value* combine(llvm::IRBuilder<>& b, AtomicOp op, Value* old, Value* operand, Va
       return b.CreateSelect(b.CreateOr(b.CreateICmpEQ(old, number(0)), b.CreateICmpUGT(old, operand)),
                             operand, b.CreateSub(old, number(1)));
     default:
-      throw Defect("an atomic operation that is not emitted in place");
+      throw Defect("an atomic operation that is not emitted inline");
   }
 }
 
@@ -106,7 +107,7 @@ Value* update_plainly(const Access& access, Value* pointer, Value* operand, Valu
       b.CreateAlignedStore(combine(b, access.inst.attr.atomic, old, operand, second), pointer, align);
   annotate(access, store);
   if (access.space != ir::Space::shared) {
-    // Concurrent readers (the host, in mapped memory) see each step.
+    // Concurrent readers (the host, in mapped memory) observe each step.
     old->setAtomic(llvm::AtomicOrdering::Monotonic);
     store->setAtomic(llvm::AtomicOrdering::Monotonic);
   }
@@ -137,7 +138,7 @@ Value* update_locked(const Access& access, Value* pointer, Value* operand, Value
 
 LaneArray operand_of(const Access& access, ir::Value operand) {
   Context& c = access.context;
-  if (c.shape(operand).kind == ShapeKind::uniform)
+  if (c.pattern(operand).kind == LanePatternKind::uniform)
     return LaneArray::of_scalar(to_memory(access, c.scalar(operand)));
   return {c, to_memory(access, c.vector(operand))};
 }
@@ -168,7 +169,7 @@ void emit_lanes(const Access& access, ir::Value value) {
   LanePlaces places(access);
   LaneArray operands = operand_of(access, access.inst.args[1]);
   LaneArray seconds = is_cas ? operand_of(access, access.inst.args[2]) : LaneArray();
-  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), kLanes);
+  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), kWarpSize);
   Value* out = nullptr;
   if (!access.inst.attr.unused_result)
     out = c.full() ? scratch(c, type) : spill(c, llvm::Constant::getNullValue(type));

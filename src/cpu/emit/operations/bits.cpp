@@ -27,8 +27,8 @@ Value* amount_in(Operands& o, Value* amount, llvm::Type* type) {
   return o.b.CreateZExtOrTrunc(amount, type);
 }
 
-/// Logical shifts by any amount: 0 from the width on. LLVM's shift says nothing there, and the select hides
-/// it.
+/// Logical shifts by any amount: 0 from the width on. LLVM's shift is poison there, and the select
+/// replaces it.
 Value* shift_left(Operands& o, Value* value, Value* amount) {
   Value* const inside = o.b.CreateICmpULT(amount, bits(value->getType(), width_of(value->getType())));
   return o.b.CreateSelect(inside, o.b.CreateShl(value, amount), zero(value->getType()));
@@ -52,7 +52,7 @@ Value* funnel(Operands& o) {
   Value* const shifted =
       o.b.CreateIntrinsic(id, {o.type}, {o[1], o[0], o.b.CreateAnd(o[2], bits(o.type, 31))});
   if (!o.inst.attr.clamp) return shifted;
-  // A clamped shift by 32 moves one word wholly into the other's place.
+  // A clamped shift by 32 replaces one word by the other.
   return o.b.CreateSelect(o.b.CreateICmpUGE(o[2], bits(o.type, 32)), left ? o[0] : o[1], shifted);
 }
 
@@ -123,9 +123,9 @@ constexpr std::array<std::array<std::uint16_t, 4>, 7> kModeSelectors = {{
 
 /// One selector for all lanes, known now: a byte shuffle of the two words.
 Value* permute_bytes(Operands& o, std::uint64_t selector) {
-  const unsigned words = o.is_vector() ? kLanes : 1;
+  const unsigned words = o.is_vector() ? kWarpSize : 1;
   const auto bytes = llvm::FixedVectorType::get(o.b.getInt8Ty(), words * 4);
-  llvm::SmallVector<int, kLanes * 4> lanes;
+  llvm::SmallVector<int, kWarpSize * 4> lanes;
   std::uint32_t signs = 0;
   for (unsigned at = 0; at < words * 4; ++at) {
     const unsigned nibble = (selector >> (at % 4 * 4)) & 0xf;
@@ -164,8 +164,8 @@ Value* selector_of_mode(Operands& o, ir::PrmtMode mode) {
 
 Value* prmt(Operands& o) {
   const auto mode = static_cast<ir::PrmtMode>(o.inst.imm);
-  const auto& known = o.context.shape(o.inst.args[2]).constant;
-  if (known && o.context.shape(o.inst.args[2]).kind == analysis::ShapeKind::uniform)
+  const auto& known = o.context.pattern(o.inst.args[2]).constant;
+  if (known && o.context.pattern(o.inst.args[2]).kind == analysis::LanePatternKind::uniform)
     return permute_bytes(
         o, mode == ir::PrmtMode::index ? *known : kModeSelectors[static_cast<std::size_t>(mode)][*known & 3]);
   Value* const selector = mode == ir::PrmtMode::index ? o[2] : selector_of_mode(o, mode);

@@ -19,7 +19,7 @@ llvm::Type* scalar_type(llvm::LLVMContext& context, ir::Type type) {
 llvm::Type* Context::type_of(ir::Type type) { return scalar_type(builder_->getContext(), type); }
 
 llvm::Type* Context::vector_type_of(ir::Type type) {
-  return llvm::FixedVectorType::get(type_of(type), kLanes);
+  return llvm::FixedVectorType::get(type_of(type), kWarpSize);
 }
 
 }  // namespace quern::cpu::emit

@@ -8,13 +8,12 @@
 #include <string_view>
 
 #include "cpu/abi/specialisation.hpp"
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/emit/llvm/defect.hpp"
 #include "cpu/ir/ir.hpp"
 
 namespace quern::cpu::emit {
-
-inline constexpr unsigned kLanes = 32;
 
 /// The LLVM type of one lane's value. f16 and bf16 are kept as their bits: if the processor lacks a format,
 /// LLVM converts even a `select` of it to float and back, by library functions that quiet NaNs.
@@ -31,17 +30,17 @@ class Context {
   const Specialisation& specialisation() const { return specialisation_; }
   /// The analysis of the version being emitted.
   virtual const analysis::Analysis& analysis() const = 0;
-  const analysis::Shape& shape(ir::Value value) const { return analysis().shapes[value]; }
+  const analysis::LanePattern& pattern(ir::Value value) const { return analysis().patterns[value]; }
   const analysis::Residue& residue(ir::Value value) const { return analysis().residues[value]; }
 
   /// The scalar the emitter keeps: a uniform value, or the base of an affine or offset32 one
-  /// (Shape::scalar()).
+  /// (LanePattern::scalar()).
   virtual llvm::Value* scalar(ir::Value value) = 0;
   /// The value in all 32 lanes, <32 x T> (<32 x i1> for i1); made from the scalar if only that is stored.
   virtual llvm::Value* vector(ir::Value value) = 0;
-  /// Defines `value`: a scalar if its shape is scalar(), otherwise a <32 x T>.
+  /// Defines `value`: a scalar if its pattern is scalar(), otherwise a <32 x T>.
   virtual void define(ir::Value value, llvm::Value* what) = 0;
-  /// The same for element `index` of a multi-result operation; `extract` reads it. Shape is that of the
+  /// The same for element `index` of a multi-result operation; `extract` reads it. The pattern is that of the
   /// extract.
   virtual void define_element(ir::Value value, unsigned index, llvm::Value* what) = 0;
 
@@ -86,7 +85,7 @@ class Context {
   Specialisation specialisation_;
 };
 
-/// Emits one non-terminator, non-phi, non-barrier operation at the builder's place. One table inside maps
+/// Emits one non-terminator, non-phi, non-barrier operation at the builder's position. One table inside maps
 /// ir::Op to the emitter of its family.
 void emit_operation(Context& context, ir::Value value);
 

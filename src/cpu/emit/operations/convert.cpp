@@ -21,7 +21,7 @@ Value* real_source(Operands& o) {
   const ir::Type from = o.type_of_arg(0);
   if (is_narrow(from)) {
     Value* const value = widen_to_float(o, o[0], from);
-    // The bits of its NaN would be seen in a double.
+    // The bits of its NaN would be observable in a double.
     return o.inst.type == ir::Type::f64 && from == ir::Type::f16 ? canonical_float(o, value) : value;
   }
   return o.inst.attr.ftz && from == ir::Type::f32 ? flush_subnormals(o, o[0]) : o[0];
@@ -62,7 +62,7 @@ Value* clamped_to_integer(Operands& o, Value* value, const Range& range, bool is
   return b.CreateTrunc(integer, o.type);
 }
 
-/// The conversion says nothing of values out of range: their results are replaced after it.
+/// The result of the conversion is undefined for values out of range, so it is replaced after it.
 Value* replaced_to_integer(Operands& o, Value* value, const Range& range, bool is_signed) {
   llvm::IRBuilder<>& b = o.b;
   Value* const converted =
@@ -112,7 +112,7 @@ Value* helper_from_integer(Operands& o, llvm::Type* to, bool is_signed, ir::Roun
   const bool is_float = to->getScalarType()->isFloatTy();
   call_helper(o.context, is_float ? "quern_cpu_int_to_f32" : "quern_cpu_int_to_f64", o.b.getVoidTy(),
               {o.b.getInt32(is_signed), o.b.getInt32(static_cast<std::uint32_t>(rounding)),
-               o.b.getInt32(o.is_vector() ? kLanes : 1), out, in},
+               o.b.getInt32(o.is_vector() ? kWarpSize : 1), out, in},
               Touches::arguments_only);
   Value* const result = o.b.CreateAlignedLoad(to, out, llvm::Align(64));
   release(o.context, {in, out});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floating-point arithmetic as PTX says (ISA: "Floating Point Instructions", "Half Precision Floating Point
 // Instructions"): one rounding, no fast-math, .ftz and .sat by selects. NaNs have the processor's bits until
-// something looks at them (lower/nan_bits.cpp).
+// an operation reads them (lower/ssa/nan_bits.cpp).
 //
 // f16 and bf16 are computed in float and rounded once more. For + - * / sqrt that second rounding is
 // harmless, because float has more than 2p + 1 bits (p = 11 and 8); for fma it is not, and the first rounding
@@ -74,7 +74,7 @@ Value* reciprocal(Operands& o) {
   return output(o, rounded_arithmetic(o, RoundedOp::div, {one, x}, o.inst.attr.rounding));
 }
 
-/// p + c with an inexact sum made odd: its error e (exact, Knuth's TwoSum) says in which direction.
+/// p + c with an inexact sum made odd: its error e (exact, Knuth's TwoSum) gives the direction.
 Value* odd_sum(Operands& o, Value* p, Value* c) {
   llvm::IRBuilder<>& b = o.b;
   Value* const sum = b.CreateFAdd(p, c);

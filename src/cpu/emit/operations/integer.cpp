@@ -97,7 +97,7 @@ Division divide(Operands& o, bool is_signed) {
     const std::uint64_t minimum = std::uint64_t{1} << (width_of(o.type) - 1);
     Value* const overflow =
         b.CreateAnd(b.CreateICmpEQ(o[0], bits(o.type, minimum)), b.CreateICmpEQ(o[1], bits(o.type, ~0ull)));
-    divisor = b.CreateSelect(overflow, one, divisor);  // INT_MIN / 1 is what INT_MIN / -1 wraps to
+    divisor = b.CreateSelect(overflow, one, divisor);  // INT_MIN / -1 wraps to INT_MIN / 1
   }
   return {by_zero, divisor, safe_quotient(o, o[0], divisor, is_signed)};
 }

@@ -30,7 +30,7 @@ Value* LaneArray::pair_at(llvm::IRBuilder<>& b, std::uint64_t index) {
   Value*& pair = pairs_[index];
   if (pair != nullptr) return pair;
   llvm::Type* const wide = b.getInt64Ty();
-  Value* const pairs = b.CreateBitCast(vector_, llvm::FixedVectorType::get(wide, kLanes / 2));
+  Value* const pairs = b.CreateBitCast(vector_, llvm::FixedVectorType::get(wide, kWarpSize / 2));
   // Opaque to LLVM, which would take the halves out one by one again.
   return pair = opaque(b, b.CreateExtractElement(pairs, index), 'r');
 }
@@ -90,7 +90,7 @@ void for_running_lanes(Context& c, const Body& body) {
 
 void for_lanes(Context& c, const Body& body) {
   if (!c.full()) return for_running_lanes(c, body);
-  for (unsigned lane = 0; lane < kLanes; ++lane) body(c.builder().getInt64(lane));
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) body(c.builder().getInt64(lane));
 }
 
 }  // namespace quern::cpu::emit

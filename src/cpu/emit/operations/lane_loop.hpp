@@ -7,6 +7,7 @@
 #include <array>
 #include <functional>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/emit/operations/address.hpp"
 
 namespace quern::cpu::emit {
@@ -28,7 +29,7 @@ class LaneArray {
   llvm::Value* vector_ = nullptr;
   llvm::Value* memory_ = nullptr;
   llvm::Type* type_ = nullptr;
-  std::array<llvm::Value*, kLanes / 2> pairs_{};
+  std::array<llvm::Value*, kWarpSize / 2> pairs_{};
 };
 
 /// The lanes' pointers of an access.

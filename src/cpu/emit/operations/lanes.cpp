@@ -16,7 +16,7 @@ unsigned lanes_of(const Value* vector) {
 }
 
 llvm::Type* memory_vector(const Access& access) {
-  return llvm::FixedVectorType::get(access.memory_type(), kLanes);
+  return llvm::FixedVectorType::get(access.memory_type(), kWarpSize);
 }
 
 /// AVX-512 has gathers and scatters of 4 and 8 bytes. Elsewhere a helper does it: LLVM's inline form triples
@@ -76,7 +76,7 @@ std::vector<Value*> deinterleave(Context& context, Value* wide, unsigned count) 
   if (count == 1) return {wide};
   std::vector<Value*> elements;
   for (unsigned element = 0; element < count; ++element) {
-    llvm::SmallVector<int, kLanes> lanes;
+    llvm::SmallVector<int, kWarpSize> lanes;
     for (unsigned lane = 0; lane < lanes_of(wide) / count; ++lane)
       lanes.push_back(static_cast<int>(lane * count + element));
     elements.push_back(context.builder().CreateShuffleVector(wide, lanes));
@@ -88,7 +88,7 @@ Value* interleave(Context& context, std::span<Value* const> elements) {
   const unsigned count = static_cast<unsigned>(elements.size());
   if (count == 1) return elements[0];
   const unsigned lanes = lanes_of(elements[0]);
-  llvm::SmallVector<int, kLanes * 4> order;
+  llvm::SmallVector<int, kWarpSize * 4> order;
   for (unsigned at = 0; at < lanes * count; ++at)
     order.push_back(static_cast<int>(at % count * lanes + at / count));
   return context.builder().CreateShuffleVector(concat(context, elements), order);
@@ -96,13 +96,13 @@ Value* interleave(Context& context, std::span<Value* const> elements) {
 
 Value* repeat_lanes(Context& context, Value* mask, unsigned count) {
   if (count == 1) return mask;
-  llvm::SmallVector<int, kLanes * 4> order;
+  llvm::SmallVector<int, kWarpSize * 4> order;
   for (unsigned at = 0; at < lanes_of(mask) * count; ++at) order.push_back(static_cast<int>(at / count));
   return context.builder().CreateShuffleVector(mask, order);
 }
 
 Value* reverse(Context& context, Value* vector) {
-  llvm::SmallVector<int, kLanes> order;
+  llvm::SmallVector<int, kWarpSize> order;
   for (unsigned lane = lanes_of(vector); lane > 0; --lane) order.push_back(static_cast<int>(lane - 1));
   return context.builder().CreateShuffleVector(vector, order);
 }

@@ -9,9 +9,9 @@
 
 namespace quern::cpu::emit {
 
-/// 32 elements from unrelated places; zero in lanes that do not run.
+/// 32 elements from unrelated addresses; zero in lanes that do not run.
 llvm::Value* gather(const Access& access, const LanePointers& pointers, std::int64_t displacement);
-/// 32 elements to unrelated places; of lanes at one address the highest wins.
+/// 32 elements to unrelated addresses; of lanes at one address the highest wins.
 void scatter(const Access& access, const LanePointers& pointers, std::int64_t displacement,
              llvm::Value* values);
 

@@ -9,31 +9,30 @@
 namespace quern::cpu::emit {
 namespace {
 
+using analysis::LaneOffsets;
 using analysis::LanePattern;
-using analysis::Shape;
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 
-constexpr unsigned kLaneCount = 32;
 /// True if two lanes have the same runtime base.
-bool same_base(const Shape& shape, unsigned a, unsigned b) {
-  return std::all_of(shape.terms.begin(), shape.terms.end(), [&](const analysis::Term& term) {
-    return term.coefficient == ir::kNone || term.pattern[a] == term.pattern[b];
+bool same_base(const LanePattern& pattern, unsigned a, unsigned b) {
+  return std::all_of(pattern.terms.begin(), pattern.terms.end(), [&](const analysis::Term& term) {
+    return term.coefficient == ir::kNone || term.offsets[a] == term.offsets[b];
   });
 }
 
-LanePattern constant_distances(const Shape& shape) {
-  LanePattern sum{};
-  for (const analysis::Term& term : shape.terms)
+LaneOffsets constant_distances(const LanePattern& pattern) {
+  LaneOffsets sum{};
+  for (const analysis::Term& term : pattern.terms)
     if (term.coefficient == ir::kNone)
-      for (unsigned lane = 0; lane < kLaneCount; ++lane)
+      for (unsigned lane = 0; lane < kWarpSize; ++lane)
         sum[lane] = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum[lane]) +
-                                              static_cast<std::uint64_t>(term.pattern[lane]));
+                                              static_cast<std::uint64_t>(term.offsets[lane]));
   return sum;
 }
 
-unsigned base_of(const Shape& shape, std::vector<unsigned>& base_lanes, unsigned lane) {
+unsigned base_of(const LanePattern& pattern, std::vector<unsigned>& base_lanes, unsigned lane) {
   for (unsigned at = 0; at < base_lanes.size(); ++at)
-    if (same_base(shape, base_lanes[at], lane)) return at;
+    if (same_base(pattern, base_lanes[at], lane)) return at;
   base_lanes.push_back(lane);
   return static_cast<unsigned>(base_lanes.size() - 1);
 }
@@ -46,11 +45,11 @@ std::optional<int> step_of(std::int64_t distance, std::int64_t access_bytes) {
   return std::nullopt;
 }
 
-Segment longest_segment(const Shape& shape, const LanePattern& distances, std::int64_t access_bytes,
+Segment longest_segment(const LanePattern& pattern, const LaneOffsets& distances, std::int64_t access_bytes,
                         unsigned first) {
   Segment segment{.first = first, .count = 1, .offset = distances[first]};
   std::optional<int> step;
-  for (unsigned lane = first + 1; lane < kLaneCount && same_base(shape, first, lane); ++lane) {
+  for (unsigned lane = first + 1; lane < kWarpSize && same_base(pattern, first, lane); ++lane) {
     const std::optional<int> next = step_of(distances[lane] - distances[lane - 1], access_bytes);
     if (!next || (step && *next != *step)) break;
     step = next;
@@ -64,10 +63,10 @@ bool same_addresses(const Segment& a, const Segment& b) {
   return a.count == b.count && a.step == b.step && a.base == b.base && a.offset == b.offset;
 }
 
-void add_segments(const Shape& shape, std::int64_t access_bytes, Layout& layout) {
-  for (unsigned lane = 0; lane < kLaneCount;) {
-    Segment segment = longest_segment(shape, layout.distances, access_bytes, lane);
-    segment.base = base_of(shape, layout.base_lanes, lane);
+void add_segments(const LanePattern& pattern, std::int64_t access_bytes, Layout& layout) {
+  for (unsigned lane = 0; lane < kWarpSize;) {
+    Segment segment = longest_segment(pattern, layout.distances, access_bytes, lane);
+    segment.base = base_of(pattern, layout.base_lanes, lane);
     const auto same = std::find_if(layout.segments.begin(), layout.segments.end(),
                                    [&](const Segment& other) { return same_addresses(other, segment); });
     segment.same_as = static_cast<unsigned>(same - layout.segments.begin());
@@ -77,19 +76,19 @@ void add_segments(const Shape& shape, std::int64_t access_bytes, Layout& layout)
 }
 
 /// 2, 3 or 4 if every lane is that many accesses after the one before.
-std::optional<unsigned> stride_of(const LanePattern& distances, std::int64_t access_bytes) {
+std::optional<unsigned> stride_of(const LaneOffsets& distances, std::int64_t access_bytes) {
   const std::int64_t step = distances[1] - distances[0];
-  for (unsigned lane = 1; lane < kLaneCount; ++lane)
+  for (unsigned lane = 1; lane < kWarpSize; ++lane)
     if (distances[lane] - distances[lane - 1] != step) return std::nullopt;
   if (step % access_bytes != 0 || step / access_bytes < 2 || step / access_bytes > 4) return std::nullopt;
   return static_cast<unsigned>(step / access_bytes);
 }
 
-Layout affine_layout(const Shape& shape, unsigned access_bytes, std::int64_t most) {
-  Layout layout{.distances = constant_distances(shape)};
+Layout affine_layout(const LanePattern& pattern, unsigned access_bytes, std::int64_t most) {
+  Layout layout{.distances = constant_distances(pattern)};
   for (const std::int64_t distance : layout.distances)
     if (distance > most || distance < -most) return Layout{};
-  add_segments(shape, access_bytes, layout);
+  add_segments(pattern, access_bytes, layout);
   if (layout.segments.size() <= kMaxSegments) {
     layout.kind = LayoutKind::segments;
   } else if (layout.base_lanes.size() == 1) {
@@ -101,9 +100,9 @@ Layout affine_layout(const Shape& shape, unsigned access_bytes, std::int64_t mos
 }
 
 /// True if a checked base plus any 32-bit index stays within a gap.
-bool fits_gap(const Shape& shape, std::uint64_t span) {
-  const auto scale = static_cast<std::uint64_t>(shape.scale < 0 ? -shape.scale : shape.scale);
-  return scale != 0 && scale <= (span >> (shape.index_signed ? 31 : 32));
+bool fits_gap(const LanePattern& pattern, std::uint64_t span) {
+  const auto scale = static_cast<std::uint64_t>(pattern.scale < 0 ? -pattern.scale : pattern.scale);
+  return scale != 0 && scale <= (span >> (pattern.index_signed ? 31 : 32));
 }
 
 }  // namespace
@@ -111,14 +110,15 @@ bool fits_gap(const Shape& shape, std::uint64_t span) {
 const Reach kWideReach{.distance = INT32_MAX, .indexed_span = engine::kGapBytes - (std::uint64_t{4} << 30)};
 const Reach kCompactReach{.distance = engine::kCompactReachBytes / 2, .indexed_span = 0};
 
-Layout layout_of(const Shape& shape, unsigned access_bytes, const Reach& reach) {
-  switch (shape.kind) {
-    case ShapeKind::uniform:
+Layout layout_of(const LanePattern& pattern, unsigned access_bytes, const Reach& reach) {
+  switch (pattern.kind) {
+    case LanePatternKind::uniform:
       return Layout{.kind = LayoutKind::uniform};
-    case ShapeKind::affine:
-      return affine_layout(shape, access_bytes, reach.distance);
-    case ShapeKind::offset32:
-      return Layout{.kind = fits_gap(shape, reach.indexed_span) ? LayoutKind::indexed : LayoutKind::gathered};
+    case LanePatternKind::affine:
+      return affine_layout(pattern, access_bytes, reach.distance);
+    case LanePatternKind::offset32:
+      return Layout{.kind =
+                        fits_gap(pattern, reach.indexed_span) ? LayoutKind::indexed : LayoutKind::gathered};
     default:
       return Layout{};
   }

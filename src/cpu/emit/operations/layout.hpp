@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The relative positions of the addresses of a warp's 32 lanes; they decide between one scalar access, a few
-// vector accesses and a gather. Pure: shapes in, a plan out.
+// vector accesses and a gather. Pure: patterns in, a plan out.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,10 @@ struct Layout {
   LayoutKind kind = LayoutKind::gathered;
   std::vector<Segment> segments;
   /// One lane for each set of values that the terms with runtime coefficients take: base of these lanes = the
-  /// shape's base + sum of coefficient * pattern[lane] over those terms.
+  /// pattern's base + sum of coefficient * offsets[lane] over those terms.
   std::vector<unsigned> base_lanes;
   /// The sum of the terms without coefficient, by lane (segments, strided, indexed affine).
-  analysis::LanePattern distances{};
+  analysis::LaneOffsets distances{};
   unsigned stride = 1;  ///< strided: in accesses
 };
 
@@ -51,7 +51,8 @@ struct Reach {
 extern const Reach kWideReach;
 extern const Reach kCompactReach;
 
-/// The layout of accesses of `access_bytes` at addresses of `shape`.
-Layout layout_of(const analysis::Shape& shape, unsigned access_bytes, const Reach& reach = kWideReach);
+/// The layout of accesses of `access_bytes` at addresses of `pattern`.
+Layout layout_of(const analysis::LanePattern& pattern, unsigned access_bytes,
+                 const Reach& reach = kWideReach);
 
 }  // namespace quern::cpu::emit

@@ -56,7 +56,7 @@ Elements load_gathered(const Access& access) {
 // --- segments
 
 std::uint32_t lanes_mask(const Segment& segment) {
-  return (segment.count == kLanes ? kAllLanes : (1u << segment.count) - 1) << segment.first;
+  return (segment.count == kWarpSize ? kAllLanes : (1u << segment.count) - 1) << segment.first;
 }
 
 /// The lanes that read `segment`'s addresses, those of its repetitions included.
@@ -118,7 +118,7 @@ Elements load_contiguous(const Access& access, unsigned index, Value* pointer) {
 
 /// `part` of `count` lanes at lane `first` of a vector of 32; the other lanes hold anything.
 Value* placed(Context& context, Value* part, unsigned first, unsigned count) {
-  llvm::SmallVector<int, kLanes> lanes(kLanes, 0);
+  llvm::SmallVector<int, kWarpSize> lanes(kWarpSize, 0);
   for (unsigned lane = 0; lane < count; ++lane) lanes[first + lane] = static_cast<int>(lane);
   return context.builder().CreateShuffleVector(part, lanes);
 }
@@ -180,10 +180,10 @@ Elements load_strided(const Access& access) {
   const unsigned stride = access.layout.stride;
   Value* const base = base_pointers(access)[0];
   std::vector<Value*> groups;
-  for (unsigned first = 0; first < kLanes; first += kGroupLanes) {
+  for (unsigned first = 0; first < kWarpSize; first += kGroupLanes) {
     Value* const pointer = advance(c, base, std::int64_t{first} * stride * access.element_bytes);
     groups.push_back(
-        deinterleave(c, load_group(access, pointer, stride, first + kGroupLanes == kLanes), stride)[0]);
+        deinterleave(c, load_group(access, pointer, stride, first + kGroupLanes == kWarpSize), stride)[0]);
   }
   return {concat(c, groups)};
 }
@@ -211,7 +211,7 @@ void define_elements(const Access& access, ir::Value value, const Elements& elem
   Context& c = access.context;
   for (unsigned element = 0; element < elements.size(); ++element) {
     Value* what = from_memory(access, elements[element]);
-    const bool scalar = c.shape(value).scalar();
+    const bool scalar = c.pattern(value).scalar();
     if (scalar && what->getType()->isVectorTy()) what = extract_lane(c, what, first_lane(c));
     if (!scalar && !what->getType()->isVectorTy()) what = splat(c, what);
     if (access.count == 1) c.define(value, what);

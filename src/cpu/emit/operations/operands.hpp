@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The elementwise operations: each lane's result depends on that lane's operands alone. An emitter of this
-// kind is written once and makes the scalar or the 32-lane form, whichever its operands have.
+// kind is written once and makes the scalar or the 32-lane form, as its operands are.
 #pragma once
 
 #include <llvm/ADT/SmallVector.h>

@@ -35,22 +35,23 @@ const Row* row_of(ir::Op op) { return table()[static_cast<std::size_t>(op)]; }
 
 /// A uniform result may have operands that differ between lanes (a xor a): then any running lane's will do.
 llvm::Value* scalar_operand(Context& context, ir::Value arg) {
-  if (context.shape(arg).scalar()) return context.scalar(arg);
+  if (context.pattern(arg).scalar()) return context.scalar(arg);
   return extract_lane(context, context.vector(arg), first_lane(context));
 }
 
 void emit_elementwise(Context& context, ir::Value value, Elementwise emit) {
   const ir::Inst& inst = context.function()[value];
-  const analysis::Shape& shape = context.shape(value);
-  if (shape.scalar() && shape.constant) {
-    context.define(value, constant_of(context, inst.type, *shape.constant));
+  const analysis::LanePattern& pattern = context.pattern(value);
+  if (pattern.scalar() && pattern.constant) {
+    context.define(value, constant_of(context, inst.type, *pattern.constant));
     return;
   }
   Operands operands{context, inst, context.builder(), {}, nullptr};
-  operands.type = shape.scalar() ? context.type_of(inst.type) : context.vector_type_of(inst.type);
+  operands.type = pattern.scalar() ? context.type_of(inst.type) : context.vector_type_of(inst.type);
   for (const ir::Value arg : inst.args) {
-    const bool keep_scalar = shape.scalar() || (inst.op == ir::Op::select && operands.args.empty() &&
-                                                context.shape(arg).kind == analysis::ShapeKind::uniform);
+    const bool keep_scalar =
+        pattern.scalar() || (inst.op == ir::Op::select && operands.args.empty() &&
+                             context.pattern(arg).kind == analysis::LanePatternKind::uniform);
     operands.args.push_back(keep_scalar ? scalar_operand(context, arg) : context.vector(arg));
   }
   context.define(value, emit(operands));
@@ -60,7 +61,7 @@ void emit_elementwise(Context& context, ir::Value value, Elementwise emit) {
 bool begins_offset(const Context& context, ir::Value value) {
   const ir::Op op = context.function()[value].op;
   return (op == ir::Op::sext || op == ir::Op::zext) &&
-         context.shape(value).kind == analysis::ShapeKind::offset32;
+         context.pattern(value).kind == analysis::LanePatternKind::offset32;
 }
 
 }  // namespace

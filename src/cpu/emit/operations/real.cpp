@@ -124,8 +124,8 @@ Value* narrow_from_float(Operands& o, Value* value, ir::Type to, ir::Rounding ro
   return redirect(o, nearest, rounding, o.b.CreateFCmpOGT(back, value), o.b.CreateFCmpOLT(back, value));
 }
 
-/// One instruction and no mask register: its table, four bits for each class of numbers, says to take the
-/// first operand for quiet and signalling NaNs and the number itself for all else.
+/// One instruction and no mask register: its table, four bits for each class of numbers, selects the
+/// first operand for quiet and signalling NaNs, and the number itself for all other classes.
 Value* canonical_by_fixup(Operands& o, Value* value) {
   constexpr unsigned kChunk = 16, kCurrentRounding = 4;
   llvm::IRBuilder<>& b = o.b;
@@ -133,7 +133,7 @@ Value* canonical_by_fixup(Operands& o, Value* value) {
   Value* const nan =
       b.CreateBitCast(bits(words, 0x7fffffff), llvm::FixedVectorType::get(b.getFloatTy(), kChunk));
   llvm::SmallVector<Value*, 2> parts;
-  for (unsigned first = 0; first < kLanes; first += kChunk)
+  for (unsigned first = 0; first < kWarpSize; first += kChunk)
     parts.push_back(b.CreateIntrinsic(Intrinsic::x86_avx512_mask_fixupimm_ps_512, {},
                                       {nan, slice(o.context, value, first, kChunk), bits(words, 0x11111100),
                                        b.getInt32(0), b.getInt16(0xffff), b.getInt32(kCurrentRounding)}));
@@ -172,7 +172,7 @@ Value* redirect(Operands& o, Value* rounded, ir::Rounding rounding, Value* above
   llvm::IRBuilder<>& b = o.b;
   Value* const word = as_bits(o, rounded);
   Value* const one = bits(word->getType(), 1);
-  // One step away from zero is +1 in the bits, towards it -1, whatever the sign.
+  // One step away from zero is +1 in the bits, towards it -1, for both signs.
   Value* const negative = b.CreateICmpSLT(word, bits(word->getType(), 0));
   Value* result = word;
   if (rounding == ir::Rounding::rz) {

@@ -44,7 +44,7 @@ Value* with_embedded_rounding(Operands& o, RoundedOp op, llvm::ArrayRef<Value*> 
   const unsigned chunk = is_float ? 16 : 8;
   const Embedded& row = kEmbedded[static_cast<std::size_t>(op)];
   llvm::SmallVector<Value*, 4> parts;
-  for (unsigned first = 0; first < kLanes; first += chunk) {
+  for (unsigned first = 0; first < kWarpSize; first += chunk) {
     llvm::SmallVector<Value*, 4> operands;
     for (Value* const arg : args) operands.push_back(slice(o.context, arg, first, chunk));
     operands.push_back(o.b.getInt32(embedded_mode(rounding)));
@@ -64,7 +64,7 @@ Value* with_helper(Operands& o, RoundedOp op, llvm::ArrayRef<Value*> args, ir::R
   call_helper(
       o.context, name, o.b.getVoidTy(),
       {o.b.getInt32(static_cast<std::uint32_t>(op)), o.b.getInt32(static_cast<std::uint32_t>(rounding)),
-       o.b.getInt32(type->isVectorTy() ? kLanes : 1), out, in[0], in[1], in[2]},
+       o.b.getInt32(type->isVectorTy() ? kWarpSize : 1), out, in[0], in[1], in[2]},
       Touches::arguments_only);
   Value* const result = o.b.CreateAlignedLoad(type, out, llvm::Align(64));
   release(o.context, {out});

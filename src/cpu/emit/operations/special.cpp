@@ -167,7 +167,7 @@ void emit_special(Context& context, ir::Value value) {
   if (!differs_between_lanes(which))
     return define_scalar(context, value,
                          b.CreateZExtOrTrunc(uniform_register(context, which), context.type_of(inst.type)));
-  const bool scalar = context.shape(value).scalar();
+  const bool scalar = context.pattern(value).scalar();
   Value* const lanes = scalar ? static_cast<Value*>(b.getInt32(0)) : lane_numbers(context, 32);
   Value* const number = lane_register(context, which, lanes);
   context.define(value,
@@ -210,7 +210,7 @@ Value* within(Operands& o, Value* origin, Value* size) {
 /// The warp's local memory as a whole: a lane may be handed another lane's address.
 Value* is_local(Operands& o) {
   Value* const base = o.b.CreatePtrToInt(o.context.local_base(), o.b.getInt64Ty());
-  return within(o, base, o.b.CreateMul(o.context.local_stride(), o.b.getInt64(kLanes)));
+  return within(o, base, o.b.CreateMul(o.context.local_stride(), o.b.getInt64(kWarpSize)));
 }
 
 Value* is_shared(Operands& o) {

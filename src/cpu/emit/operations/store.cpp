@@ -33,7 +33,7 @@ void store_uniform(const Access& access) {
   Value* const pointer = uniform_pointer(access);
   for (unsigned element = 0; element < access.count; ++element) {
     const ir::Value source = access.inst.args[1 + element];
-    const bool same = c.shape(source).kind == analysis::ShapeKind::uniform;
+    const bool same = c.pattern(source).kind == analysis::LanePatternKind::uniform;
     Value* const value = same ? c.scalar(source) : extract_lane(c, c.vector(source), last_lane(c));
     store_one(access, to_memory(access, value),
               advance(c, pointer, std::int64_t{element} * access.element_bytes));
@@ -103,7 +103,7 @@ void emit_store(Context& context, ir::Value value) {
     return compiler_barrier(context);
   }
   if (access.layout.kind == LayoutKind::uniform) return store_uniform(access);
-  // As for loads: the processor's stores are release stores, the compiler must keep to the order.
+  // As for loads: the processor's stores are release stores; the compiler must keep their order.
   if (access.ordered()) compiler_barrier(context);
   store_lanes(access);
   if (access.ordered()) compiler_barrier(context);

@@ -25,13 +25,13 @@ Value* as_argument(Context& context, ir::Value value) {
   llvm::IRBuilder<>& b = context.builder();
   Value* const lanes = context.vector(value);
   Value* const integers = b.CreateBitCast(lanes, as_integer(lanes->getType()));
-  return b.CreateZExt(integers, llvm::FixedVectorType::get(b.getInt64Ty(), kLanes));
+  return b.CreateZExt(integers, llvm::FixedVectorType::get(b.getInt64Ty(), kWarpSize));
 }
 
 void emit_host_call(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   llvm::IRBuilder<>& b = context.builder();
-  llvm::Type* const lanes = llvm::FixedVectorType::get(b.getInt64Ty(), kLanes);
+  llvm::Type* const lanes = llvm::FixedVectorType::get(b.getInt64Ty(), kWarpSize);
   const std::uint32_t count = static_cast<std::uint32_t>(inst.args.size());
   Value* const args = scratch(context, llvm::ArrayType::get(lanes, std::max(count, 1u)));
   for (std::uint32_t at = 0; at < count; ++at)
@@ -54,7 +54,7 @@ void emit_nanosleep(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   llvm::IRBuilder<>& b = context.builder();
   Value* time = nullptr;
-  if (context.shape(inst.args[0]).kind == analysis::ShapeKind::uniform) {
+  if (context.pattern(inst.args[0]).kind == analysis::LanePatternKind::uniform) {
     time = context.scalar(inst.args[0]);
   } else {
     Value* lanes = context.vector(inst.args[0]);

@@ -11,9 +11,9 @@
 namespace quern::cpu::emit {
 
 llvm::Constant* lane_constant(Context& context, unsigned bits,
-                              const std::array<std::int64_t, kLanes>& values) {
+                              const std::array<std::int64_t, kWarpSize>& values) {
   llvm::Type* const type = llvm::IntegerType::get(context.llvm(), bits);
-  llvm::SmallVector<llvm::Constant*, kLanes> lanes;
+  llvm::SmallVector<llvm::Constant*, kWarpSize> lanes;
   for (const std::int64_t value : values)
     lanes.push_back(llvm::ConstantInt::get(
         type, llvm::APInt(64, static_cast<std::uint64_t>(value), true).sextOrTrunc(bits)));
@@ -21,14 +21,14 @@ llvm::Constant* lane_constant(Context& context, unsigned bits,
 }
 
 llvm::Constant* lane_numbers(Context& context, unsigned bits) {
-  std::array<std::int64_t, kLanes> values{};
+  std::array<std::int64_t, kWarpSize> values{};
   std::iota(values.begin(), values.end(), 0);
   return lane_constant(context, bits, values);
 }
 
 llvm::Constant* lane_mask(Context& context, std::uint32_t bits) {
-  std::array<std::int64_t, kLanes> values{};
-  for (unsigned lane = 0; lane < kLanes; ++lane) values[lane] = (bits >> lane) & 1;
+  std::array<std::int64_t, kWarpSize> values{};
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) values[lane] = (bits >> lane) & 1;
   return lane_constant(context, 1, values);
 }
 
@@ -40,21 +40,21 @@ llvm::Value* first_lane(Context& context) {
 
 llvm::Value* last_lane(Context& context) {
   llvm::IRBuilder<>& b = context.builder();
-  if (context.full()) return b.getInt32(kLanes - 1);
-  // Masked to 31, so that an empty mask (code that runs ahead) names a lane all the same.
+  if (context.full()) return b.getInt32(kWarpSize - 1);
+  // Masked to 31, so that the result is a lane's number for an empty mask too (code that runs ahead).
   llvm::Value* const zeros =
       b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, context.mask_bits(), b.getFalse());
-  return b.CreateAnd(b.CreateSub(b.getInt32(kLanes - 1), zeros), kLanes - 1);
+  return b.CreateAnd(b.CreateSub(b.getInt32(kWarpSize - 1), zeros), kWarpSize - 1);
 }
 
 llvm::Value* extract_lane(Context& context, llvm::Value* vector, llvm::Value* lane) {
   llvm::IRBuilder<>& b = context.builder();
   if (llvm::isa<llvm::Constant>(lane)) return b.CreateExtractElement(vector, lane);
-  return b.CreateExtractElement(vector, b.CreateAnd(lane, kLanes - 1));
+  return b.CreateExtractElement(vector, b.CreateAnd(lane, kWarpSize - 1));
 }
 
 llvm::Value* splat(Context& context, llvm::Value* scalar) {
-  return context.builder().CreateVectorSplat(kLanes, scalar);
+  return context.builder().CreateVectorSplat(kWarpSize, scalar);
 }
 
 llvm::Value* mask_to_bits(Context& context, llvm::Value* mask) {
@@ -87,9 +87,9 @@ llvm::Value* concat(Context& context, std::span<llvm::Value* const> parts) {
 llvm::Value* blend(Context& context, std::uint32_t mask, llvm::Value* then, llvm::Value* otherwise) {
   if (mask == kAllLanes) return then;
   if (mask == 0) return otherwise;
-  llvm::SmallVector<int, kLanes> lanes;
-  for (unsigned lane = 0; lane < kLanes; ++lane)
-    lanes.push_back(static_cast<int>((mask >> lane) & 1 ? lane : lane + kLanes));
+  llvm::SmallVector<int, kWarpSize> lanes;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    lanes.push_back(static_cast<int>((mask >> lane) & 1 ? lane : lane + kWarpSize));
   return context.builder().CreateShuffleVector(then, otherwise, lanes);
 }
 
@@ -115,12 +115,12 @@ void release(Context& context, std::initializer_list<llvm::Value*> variables) {
 }
 
 void define_scalar(Context& context, ir::Value value, llvm::Value* scalar) {
-  context.define(value, context.shape(value).scalar() ? scalar : splat(context, scalar));
+  context.define(value, context.pattern(value).scalar() ? scalar : splat(context, scalar));
 }
 
 void define_vector(Context& context, ir::Value value, llvm::Value* vector) {
-  context.define(value,
-                 context.shape(value).scalar() ? extract_lane(context, vector, first_lane(context)) : vector);
+  context.define(
+      value, context.pattern(value).scalar() ? extract_lane(context, vector, first_lane(context)) : vector);
 }
 
 llvm::CallInst* call_helper(Context& context, std::string_view name, llvm::Type* result,
@@ -144,7 +144,7 @@ llvm::Value* fused_multiply_add(Context& context, llvm::Value* x, llvm::Value* y
   // No instruction for it: LLVM would make 32 calls inline.
   llvm::Value* const out = scratch(context, type);
   llvm::Value* const in[] = {spill(context, x), spill(context, y), spill(context, z)};
-  llvm::Value* const count = b.getInt32(type->isVectorTy() ? kLanes : 1);
+  llvm::Value* const count = b.getInt32(type->isVectorTy() ? kWarpSize : 1);
   call_helper(context, type->getScalarType()->isFloatTy() ? "quern_cpu_fma_f32" : "quern_cpu_fma_f64",
               b.getVoidTy(), {count, out, in[0], in[1], in[2]}, Touches::arguments_only);
   llvm::Value* const result = b.CreateAlignedLoad(type, out, llvm::Align(64));

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <span>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/emit/operations/context.hpp"
 
 namespace quern::cpu::emit {
@@ -17,7 +18,7 @@ inline constexpr std::uint32_t kAllLanes = 0xffffffffu;
 llvm::Constant* lane_numbers(Context& context, unsigned bits);
 /// A constant of 32 integers.
 llvm::Constant* lane_constant(Context& context, unsigned bits,
-                              const std::array<std::int64_t, kLanes>& values);
+                              const std::array<std::int64_t, kWarpSize>& values);
 /// A constant mask, bit l = lane l.
 llvm::Constant* lane_mask(Context& context, std::uint32_t bits);
 
@@ -44,7 +45,7 @@ llvm::Value* spill(Context& context, llvm::Value* value);
 /// After the last use of a scratch variable.
 void release(Context& context, std::initializer_list<llvm::Value*> variables);
 
-/// These define `value` in the form that its shape requires: a scalar is splatted, of a vector the first
+/// These define `value` in the form that its pattern requires: a scalar is splatted, of a vector the first
 /// running lane is taken.
 void define_scalar(Context& context, ir::Value value, llvm::Value* scalar);
 void define_vector(Context& context, ir::Value value, llvm::Value* vector);

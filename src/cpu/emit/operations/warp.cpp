@@ -13,7 +13,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 using llvm::Value;
 namespace Intrinsic = llvm::Intrinsic;
 
@@ -47,13 +47,13 @@ Source source_of(ir::ShuffleMode mode, unsigned lane, std::uint32_t b, std::uint
       break;
   }
   const bool valid = mode == ir::ShuffleMode::up ? from >= greatest : from <= greatest;
-  return {valid ? static_cast<unsigned>(from) & 31 : lane, valid};
+  return {valid ? static_cast<unsigned>(from) & (kWarpSize - 1) : lane, valid};
 }
 
 std::optional<std::uint32_t> uniform_constant(Context& context, ir::Value value) {
-  const analysis::Shape& shape = context.shape(value);
-  if (shape.kind != ShapeKind::uniform || !shape.constant) return std::nullopt;
-  return static_cast<std::uint32_t>(*shape.constant);
+  const analysis::LanePattern& pattern = context.pattern(value);
+  if (pattern.kind != LanePatternKind::uniform || !pattern.constant) return std::nullopt;
+  return static_cast<std::uint32_t>(*pattern.constant);
 }
 
 struct Sources {
@@ -118,7 +118,7 @@ Value* permute(Context& context, Value* value, Value* from) {
 /// shfl.idx of the whole warp from one lane: a broadcast.
 bool is_broadcast(Context& context, const ir::Inst& inst) {
   return static_cast<ir::ShuffleMode>(inst.imm) == ir::ShuffleMode::idx &&
-         context.shape(inst.args[1]).kind == ShapeKind::uniform &&
+         context.pattern(inst.args[1]).kind == LanePatternKind::uniform &&
          uniform_constant(context, inst.args[2]) == 31u;
 }
 
@@ -128,8 +128,8 @@ Value* shuffled(Context& context, const ir::Inst& inst) {
   const auto delta = uniform_constant(context, inst.args[1]);
   const auto c = uniform_constant(context, inst.args[2]);
   if (delta && c) {
-    llvm::SmallVector<int, kLanes> from;
-    for (unsigned lane = 0; lane < kLanes; ++lane)
+    llvm::SmallVector<int, kWarpSize> from;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
       from.push_back(
           static_cast<int>(source_of(static_cast<ir::ShuffleMode>(inst.imm), lane, *delta, *c).lane));
     return b.CreateShuffleVector(value, from);
@@ -141,7 +141,7 @@ Value* shuffled(Context& context, const ir::Inst& inst) {
 
 void emit_shuffle(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
-  if (context.shape(inst.args[0]).kind == ShapeKind::uniform)
+  if (context.pattern(inst.args[0]).kind == LanePatternKind::uniform)
     return define_scalar(context, value, context.scalar(inst.args[0]));
   define_vector(context, value, shuffled(context, inst));
 }
@@ -152,7 +152,7 @@ void emit_shuffle_valid(Context& context, ir::Value value) {
   const auto c = uniform_constant(context, inst.args[2]);
   if (!delta || !c) return define_vector(context, value, sources_of(context, inst).valid);
   std::uint32_t valid = 0;
-  for (unsigned lane = 0; lane < kLanes; ++lane)
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
     valid |=
         static_cast<std::uint32_t>(source_of(static_cast<ir::ShuffleMode>(inst.imm), lane, *delta, *c).valid)
         << lane;
@@ -164,7 +164,7 @@ void emit_shuffle_valid(Context& context, ir::Value value) {
 /// The lanes that vote yes among those that run; a scalar.
 Value* yes_bits(Context& context, ir::Value predicate) {
   llvm::IRBuilder<>& b = context.builder();
-  if (context.shape(predicate).kind == ShapeKind::uniform)
+  if (context.pattern(predicate).kind == LanePatternKind::uniform)
     return b.CreateSelect(context.scalar(predicate), context.mask_bits(), b.getInt32(0));
   Value* const votes = context.vector(predicate);
   return mask_to_bits(context, context.full() ? votes : b.CreateAnd(votes, context.mask()));
@@ -191,13 +191,13 @@ void emit_vote(Context& context, ir::Value value) {
   llvm::IRBuilder<>& b = context.builder();
   const auto mode = static_cast<ir::VoteMode>(inst.imm);
   Value* const yes = yes_bits(context, inst.args[0]);
-  if (context.shape(inst.args[1]).kind == ShapeKind::uniform) {
+  if (context.pattern(inst.args[1]).kind == LanePatternKind::uniform) {
     Value* const members = context.scalar(inst.args[1]);
     Value* const result =
         vote_result(b, mode, b.CreateAnd(yes, members), b.CreateAnd(context.mask_bits(), members));
     return define_scalar(context, value, result);
   }
-  // Groups of their own membermask, each voting by itself.
+  // The groups of lanes with different membermasks vote separately.
   Value* const members = context.vector(inst.args[1]);
   Value* const group_yes = b.CreateAnd(splat(context, yes), members);
   Value* const voters = b.CreateAnd(splat(context, context.mask_bits()), members);
@@ -211,7 +211,7 @@ void emit_match(Context& context, ir::Value value) {
   llvm::IRBuilder<>& b = context.builder();
   Value* const words = context.vector(inst.args[0]);
   Value* const values =
-      spill(context, b.CreateZExt(words, llvm::FixedVectorType::get(b.getInt64Ty(), kLanes)));
+      spill(context, b.CreateZExt(words, llvm::FixedVectorType::get(b.getInt64Ty(), kWarpSize)));
   Value* const members = spill(context, context.vector(inst.args[1]));
   llvm::Type* const type = context.vector_type_of(ir::Type::i32);
   Value* const out = scratch(context, type);
@@ -243,7 +243,7 @@ constexpr WarpReduction kReductions[] = {
 Value* reduced(Context& context, const WarpReduction& row, Value* values, Value* members) {
   llvm::IRBuilder<>& b = context.builder();
   Value* const lanes = b.CreateBitCast(b.CreateAnd(members, context.mask_bits()),
-                                       llvm::FixedVectorType::get(b.getInt1Ty(), kLanes));
+                                       llvm::FixedVectorType::get(b.getInt1Ty(), kWarpSize));
   Value* const kept = b.CreateSelect(lanes, values, bits(values->getType(), row.identity));
   return b.CreateIntrinsic(row.over_lanes, {values->getType()}, {kept});
 }
@@ -253,7 +253,7 @@ void emit_reduce(Context& context, ir::Value value) {
   llvm::IRBuilder<>& b = context.builder();
   const auto mode = static_cast<ir::ReduceMode>(inst.imm);
   Value* const values = context.vector(inst.args[0]);
-  if (context.shape(inst.args[1]).kind == ShapeKind::uniform) {
+  if (context.pattern(inst.args[1]).kind == LanePatternKind::uniform) {
     for (const WarpReduction& row : kReductions)
       if (row.mode == mode)
         define_scalar(context, value, reduced(context, row, values, context.scalar(inst.args[1])));

@@ -40,7 +40,7 @@ std::vector<Value*> load_whole(const Access& access) {
     return {b.CreateExtractElement(whole, std::uint64_t{0}), b.CreateExtractElement(whole, std::uint64_t{1})};
   }
   LanePlaces places(access);
-  llvm::Type* const all = llvm::FixedVectorType::get(access.memory_type(), kLanes * kWords);
+  llvm::Type* const all = llvm::FixedVectorType::get(access.memory_type(), kWarpSize * kWords);
   Value* const out = c.full() ? scratch(c, all) : spill(c, llvm::Constant::getNullValue(all));
   for_lanes(c, [&](Value* lane) {
     b.CreateAlignedStore(load_at(access, places.at(b, lane)), b.CreateGEP(whole_type(access), out, lane),

@@ -41,7 +41,7 @@ void Barriers::emit_masked(ir::BlockId block) {
   llvm::BasicBlock* missing = make_block("missing");
   code_.CreateCondBr(code_.CreateICmpEQ(body_.running.word, body_.live_bits()), arrived, missing);
   code_.SetInsertPoint(missing);
-  for (const ir::BlockId other : plan_.masked.order) {  // those that are about to trap say why
+  for (const ir::BlockId other : plan_.masked.order) {  // lanes that are about to trap report the reason
     if (terminator(other).op != ir::Op::trap || !plan_.masked_needed[other]) continue;
     llvm::BasicBlock* next = make_block("missing");
     code_.CreateCondBr(masks_.any(code_.CreateLoad(masks_.type(), body_.masked_blocks[other].waiting)),
@@ -65,7 +65,7 @@ llvm::Value* Barriers::reduction(ir::Value which, llvm::Value* true_lanes, llvm:
       result = code_.CreateICmpNE(true_lanes, code_.getInt32(0));
       break;
   }
-  return kept_scalar(body_.version, which) ? result : code_.CreateVectorSplat(kLanes, result);
+  return kept_scalar(body_.version, which) ? result : code_.CreateVectorSplat(kWarpSize, result);
 }
 
 }  // namespace quern::cpu::emit

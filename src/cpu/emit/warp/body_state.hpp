@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/cuts/plan.hpp"
 #include "cpu/emit/operations/context.hpp"
 #include "cpu/emit/warp/masks.hpp"
@@ -53,7 +54,7 @@ class ResumePoints;
 struct Gang {
   std::uint32_t width = 1;        ///< warps in lockstep, from BodyInputs::warp on
   std::uint32_t frame_bytes = 0;  ///< from one warp's frame to the next one's
-  bool whole_block = false;       ///< the block has no other warps: nobody waits at a barrier
+  bool whole_block = false;       ///< the block has no other warps: no warp waits at a barrier
   bool resumes = false;           ///< continues after barriers at which its warps have arrived one by one
   const ResumePoints* single =
       nullptr;  ///< of the body of one warp, emitted before: its frame and its states count
@@ -116,7 +117,7 @@ struct BodyState {
   RunningLanes running;
 };
 
-/// The base of the parts: the shared state, and what every part asks of it.
+/// The base class of the parts: the shared state, and functions that every part uses.
 class BodyPart {
  public:
   BodyPart(const BodyPart&) = delete;
@@ -135,15 +136,15 @@ class BodyPart {
   const ir::Inst& inst(ir::Value value) const { return (*function_)[value]; }
   const ir::Inst& terminator(ir::BlockId block) const { return inst(function_->blocks[block].insts.back()); }
   bool is_phi(ir::Value value) const { return inst(value).op == ir::Op::phi; }
-  const analysis::Shape& shape_in(Version version, ir::Value value) const {
-    return plan_.facts(version).shapes[value];
+  const analysis::LanePattern& pattern_in(Version version, ir::Value value) const {
+    return plan_.facts(version).patterns[value];
   }
   /// In the version being emitted.
-  const analysis::Shape& shape(ir::Value value) const { return shape_in(body_.version, value); }
-  bool kept_scalar(Version version, ir::Value value) const { return shape_in(version, value).scalar(); }
+  const analysis::LanePattern& pattern(ir::Value value) const { return pattern_in(body_.version, value); }
+  bool kept_scalar(Version version, ir::Value value) const { return pattern_in(version, value).scalar(); }
   llvm::Type* type_of(ir::Type type) const { return scalar_type(code_.getContext(), type); }
   llvm::Type* vector_type_of(ir::Type type) const {
-    return llvm::FixedVectorType::get(type_of(type), kLanes);
+    return llvm::FixedVectorType::get(type_of(type), kWarpSize);
   }
 
   bool full() const { return body_.full(); }

@@ -6,43 +6,43 @@
 namespace quern::cpu::emit {
 namespace {
 
-using analysis::Shape;
-using analysis::ShapeKind;
+using analysis::LanePattern;
+using analysis::LanePatternKind;
 
 /// Both keep the same scalar: lane 0's value, or the same part of an offset32.
-bool same_base(const Shape& a, const Shape& b) {
-  const bool a_offset = a.kind == ShapeKind::offset32;
-  const bool b_offset = b.kind == ShapeKind::offset32;
+bool same_base(const LanePattern& a, const LanePattern& b) {
+  const bool a_offset = a.kind == LanePatternKind::offset32;
+  const bool b_offset = b.kind == LanePatternKind::offset32;
   if (a_offset != b_offset) return false;
   return !a_offset || (a.index == b.index && a.index_signed == b.index_signed && a.scale == b.scale);
 }
 
 }  // namespace
 
-/// The scalar that `shape` keeps of a value whose lane 0 holds `lane0`.
-llvm::Value* Conversions::base_of(const Shape& shape, llvm::Value* lane0) {
-  if (shape.kind != ShapeKind::offset32) return lane0;
-  llvm::Value* index = lane0_of(shape.index);
-  index = shape.index_signed ? code_.CreateSExt(index, lane0->getType())
-                             : code_.CreateZExt(index, lane0->getType());
+/// The scalar that `pattern` keeps of a value whose lane 0 holds `lane0`.
+llvm::Value* Conversions::base_of(const LanePattern& pattern, llvm::Value* lane0) {
+  if (pattern.kind != LanePatternKind::offset32) return lane0;
+  llvm::Value* index = lane0_of(pattern.index);
+  index = pattern.index_signed ? code_.CreateSExt(index, lane0->getType())
+                               : code_.CreateZExt(index, lane0->getType());
   llvm::Constant* scale =
-      llvm::ConstantInt::get(lane0->getType(), static_cast<std::uint64_t>(shape.scale), /*IsSigned=*/true);
+      llvm::ConstantInt::get(lane0->getType(), static_cast<std::uint64_t>(pattern.scale), /*IsSigned=*/true);
   return code_.CreateSub(lane0, code_.CreateMul(index, scale));
 }
 
 /// Lane 0 of `value` in the version being emitted; all lanes run.
 llvm::Value* Conversions::lane0_of(ir::Value value) {
-  const ShapeKind kind = shape(value).kind;
-  if (kind == ShapeKind::uniform || kind == ShapeKind::affine) return values_.scalar(value);
+  const LanePatternKind kind = pattern(value).kind;
+  if (kind == LanePatternKind::uniform || kind == LanePatternKind::affine) return values_.scalar(value);
   return code_.CreateExtractElement(values_.vector(value), std::uint64_t{0});
 }
 
 llvm::Value* Conversions::masked_from_full(ir::Value value) {
-  const Shape& wanted = shape_in(Version::masked, value);
+  const LanePattern& wanted = pattern_in(Version::masked, value);
   if (!wanted.scalar()) return values_.as_kept(value, false);
   if (llvm::Constant* constant = slots_.known_constant(Version::masked, value)) return constant;
-  if (shape(value).scalar() && same_base(shape(value), wanted)) return values_.scalar(value);
-  if (shape(value).kind == ShapeKind::undefined) return values_.as_kept(value, true);
+  if (pattern(value).scalar() && same_base(pattern(value), wanted)) return values_.scalar(value);
+  if (pattern(value).kind == LanePatternKind::undefined) return values_.as_kept(value, true);
   return base_of(wanted, lane0_of(value));
 }
 
@@ -69,11 +69,11 @@ Conversions::MaskedValues Conversions::masked_values_on(ir::BlockId block,
 llvm::Value* Conversions::full_from_masked(ir::Value value, std::map<ir::Value, llvm::Value*>& done,
                                            llvm::Value*& holds) {
   if (const auto found = done.find(value); found != done.end()) return found->second;
-  const Shape& wanted = shape_in(Version::full, value);
-  const Shape& have = shape(value);
+  const LanePattern& wanted = pattern_in(Version::full, value);
+  const LanePattern& have = pattern(value);
   llvm::Value*& result = done[value];
   if (!wanted.scalar()) return result = values_.as_kept(value, false);
-  if (have.kind == ShapeKind::undefined) return result = values_.as_kept(value, true);
+  if (have.kind == LanePatternKind::undefined) return result = values_.as_kept(value, true);
   if (have.scalar() && have.kind == wanted.kind && have.terms == wanted.terms && same_base(have, wanted))
     return result = values_.scalar(value);
 

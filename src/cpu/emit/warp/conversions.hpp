@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values between the full version and the masked one. Their shapes may differ (the safe analysis knows less),
-// and so may what is kept of a value.
+// Values between the full version and the masked one. Their patterns may differ (the safe analysis knows
+// less), and so may their representations (scalar or vector).
 #pragma once
 
 #include "cpu/emit/warp/edges.hpp"
@@ -26,7 +26,7 @@ class Conversions : private BodyPart {
  private:
   llvm::Value* full_from_masked(ir::Value value, std::map<ir::Value, llvm::Value*>& done,
                                 llvm::Value*& holds);
-  llvm::Value* base_of(const analysis::Shape& shape, llvm::Value* lane0);
+  llvm::Value* base_of(const analysis::LanePattern& pattern, llvm::Value* lane0);
   llvm::Value* lane0_of(ir::Value value);
 
   Slots& slots_;

@@ -122,7 +122,7 @@ void DispatchedCode::emit_block(ir::BlockId id) {
     sync_lanes(id);
   } else {
     body_.running.bits =
-        code_.CreateICmpEQ(load_pcs(), code_.CreateVectorSplat(kLanes, code_.getInt32(pc_of(id))));
+        code_.CreateICmpEQ(load_pcs(), code_.CreateVectorSplat(kWarpSize, code_.getInt32(pc_of(id))));
     body_.running.word = masks_.word_of(body_.running.bits);
     body_.running.lanes = masks_.lanes_of(body_.running.bits);
   }
@@ -190,7 +190,7 @@ void DispatchedCode::send(ir::BlockId block, unsigned successor_index, llvm::Val
   }
   const bool back = plan_.masked.position[successor] <= plan_.masked.position[block];
   const std::uint32_t to = pc_of(successor) | (back && plan_.spins[successor] ? lane_pc::kSpinning : 0);
-  store_pcs(code_.CreateSelect(bits, code_.CreateVectorSplat(kLanes, code_.getInt32(to)), load_pcs()));
+  store_pcs(code_.CreateSelect(bits, code_.CreateVectorSplat(kWarpSize, code_.getInt32(to)), load_pcs()));
 }
 
 void DispatchedCode::end_lanes(llvm::Value* word) {
@@ -207,7 +207,7 @@ void DispatchedCode::enter(ir::BlockId block, const std::vector<unsigned>& edges
   llvm::Value* pcs = llvm::Constant::getAllOnesValue(vector_type_of(ir::Type::i32));
   for (std::size_t i = 0; i < edges.size(); ++i) {
     const std::uint32_t at = plan_.ends[succs[edges[i]]] ? lane_pc::kEnded : pc_of(succs[edges[i]]);
-    pcs = code_.CreateSelect(masks_.bits_of(lanes[i]), code_.CreateVectorSplat(kLanes, code_.getInt32(at)),
+    pcs = code_.CreateSelect(masks_.bits_of(lanes[i]), code_.CreateVectorSplat(kWarpSize, code_.getInt32(at)),
                              pcs);
   }
   store_pcs(pcs);

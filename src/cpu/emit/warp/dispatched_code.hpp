@@ -27,8 +27,8 @@ class DispatchedCode : private BodyPart {
 
   /// Lays the frame out: its head, then every value that leaves its block, vectors first.
   void lay_out_frame();
-  /// Makes the dispatcher's block and goes there. The engine initialises a kernel's frame; a device function
-  /// initialises its own at each call.
+  /// Makes the dispatcher's block and branches to it. The engine initialises a kernel's frame; a device
+  /// function initialises its own at each call.
   void begin();
   void emit();
 

@@ -55,7 +55,7 @@ void FullCode::store_phis(ir::BlockId block, unsigned successor_index) {
   for (const auto& [phi, operand] : edges_.phi_operands(block, successor_index))
     if (slots_.has(Version::full, phi) && !(is_shared(phi) && body_.current != 0))
       stores.emplace_back(phi, values_.as_kept(operand, kept_scalar(Version::full, phi)));
-  // Not to the frame: the phi's block does that once, whichever edge it was entered by.
+  // Not to the frame: the phi's block does that once for all its edges.
   for (const auto& [phi, what] : stores)
     code_.CreateStore(slots_.pack_bits(what), slots_.at(Version::full, phi).memory);
 }
@@ -91,7 +91,7 @@ void FullCode::emit_cond_branch(ir::BlockId block) {
 
 /// i1: the last lane's index does not wrap and lies below the bound, in every warp.
 llvm::Value* FullCode::every_lane_below(const cuts::BoundedBranch& branch) {
-  const bool exact = branch.is_signed && shape(branch.index).exact;
+  const bool exact = branch.is_signed && pattern(branch.index).exact;
   llvm::Value* all = nullptr;
   const auto both = [&](llvm::Value* one) { all = all == nullptr ? one : code_.CreateAnd(all, one); };
   for_each_warp(branch.comparison, [&] {
@@ -127,7 +127,7 @@ void FullCode::emit_switch(ir::BlockId block) {
   llvm::Value* same = nullptr;
   for_each_warp(index, [&] {
     llvm::Value* agrees = nullptr;
-    if (kept_scalar(Version::full, index) && shape(index).kind == analysis::ShapeKind::uniform) {
+    if (kept_scalar(Version::full, index) && pattern(index).kind == analysis::LanePatternKind::uniform) {
       if (one == nullptr)
         one = values_.scalar(index);
       else
@@ -135,7 +135,7 @@ void FullCode::emit_switch(ir::BlockId block) {
     } else {
       llvm::Value* all = values_.vector(index);
       if (one == nullptr) one = code_.CreateExtractElement(all, std::uint64_t{0});
-      llvm::Value* word = masks_.word_of(code_.CreateICmpEQ(all, code_.CreateVectorSplat(kLanes, one)));
+      llvm::Value* word = masks_.word_of(code_.CreateICmpEQ(all, code_.CreateVectorSplat(kWarpSize, one)));
       agrees = code_.CreateICmpEQ(word, code_.getInt32(0xffffffffu));
     }
     if (agrees != nullptr) same = same == nullptr ? agrees : code_.CreateAnd(same, agrees);
@@ -192,8 +192,8 @@ llvm::Value* FullCode::widening_holds(ir::Value widening) {
   llvm::Value* low = is_signed ? code_.CreateSExt(base, wide) : code_.CreateZExt(base, wide);
   llvm::Value* high = low;
   llvm::Value* holds = code_.getTrue();
-  for (const analysis::Term& term : shape(widening).terms) {
-    const auto [least, most] = std::minmax_element(term.pattern.begin(), term.pattern.end());
+  for (const analysis::Term& term : pattern(widening).terms) {
+    const auto [least, most] = std::minmax_element(term.offsets.begin(), term.offsets.end());
     llvm::Value* at_least = number(*least);
     llvm::Value* at_most = number(*most);
     if (term.coefficient != ir::kNone) {
@@ -217,7 +217,7 @@ llvm::Value* FullCode::widening_holds(ir::Value widening) {
   return code_.CreateAnd(holds, code_.CreateICmpSLE(high, number(maximum)));
 }
 
-/// At the end of `block`: the full version cannot go on.
+/// At the end of `block`: the full version cannot continue.
 void FullCode::leave(ir::BlockId block) {
   if (is_gang())
     gang_.split(block);

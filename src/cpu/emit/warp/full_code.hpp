@@ -11,7 +11,7 @@ namespace quern::cpu::emit {
 
 class FullCode : private BodyPart {
  public:
-  /// At a divergence of the lanes control goes to one of `masked`, `dispatched` and `gang`.
+  /// When lanes diverge, control passes to one of `masked`, `dispatched` and `gang`.
   FullCode(BodyState& body, Slots& slots, Values& values, EngineCalls& engine, Edges& edges,
            Instructions& instructions, Barriers& barriers, MaskedCode& masked, DispatchedCode& dispatched,
            GangCode& gang)

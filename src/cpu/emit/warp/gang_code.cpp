@@ -22,10 +22,10 @@ void GangCode::barrier(ir::BlockId block) {
       true_lanes = code_.CreateAdd(true_lanes, count);
       if (body_.gang.whole_block) return;
       code_.CreateStore(count, slots_.frame_address(frame::kTrueLanes));
-      code_.CreateStore(code_.getInt32(kLanes), slots_.frame_address(frame::kArrivedLanes));
+      code_.CreateStore(code_.getInt32(kWarpSize), slots_.frame_address(frame::kArrivedLanes));
     });
   if (body_.gang.whole_block) {
-    go_on(true_lanes, code_.getInt32(kLanes * body_.gang.width));
+    go_on(true_lanes, code_.getInt32(kWarpSize * body_.gang.width));
   } else {
     store_frames(next, which);
     code_.CreateRet(code_.getInt32(state));
@@ -55,7 +55,7 @@ void GangCode::store_frames(ir::BlockId next, ir::Value made_later) {
   for (const ir::Value value : plan_.live_in[next]) {
     const std::uint32_t offset = body_.gang.single->frame_offset(value);
     if (value == made_later || offset == 0) continue;
-    for_each_warp([&] {  // shared values too: each warp may go on alone
+    for_each_warp([&] {  // shared values too: each warp may continue alone
       llvm::Value* what = slots_.pack_bits(values_.kept(value));
       code_.CreateAlignedStore(what, slots_.frame_address(offset), Slots::frame_align(what->getType()));
     });

@@ -39,8 +39,7 @@ void Instructions::emit_one(ir::Value value) {
   if (ir::has_trait(what.op, 'p') && what.type != ir::Type::none &&
       slots_.known_constant(body_.version, value) != nullptr)
     return;
-  // If lanes wait, other lanes get their turn while this one goes round its loop: sleeping would only delay
-  // them.
+  // If lanes wait, other lanes run while this one iterates in its loop: sleeping would only delay them.
   if (what.op == ir::Op::nanosleep && !plan_.full_needed[body_.block]) return;
   if (what.op == ir::Op::host_call) {
     engine_.note_block_and_warp();

@@ -88,7 +88,7 @@ llvm::Value* LaunchConstants::local_base() {
     llvm::Value* stride = local_stride();
     llvm::IRBuilder<> at(inputs_.begin, inputs_.begin->getFirstInsertionPt());
     llvm::Value* first =
-        at.CreateMul(at.CreateZExt(body_.warp_index(), at.getInt64Ty()), at.getInt64(kLanes));
+        at.CreateMul(at.CreateZExt(body_.warp_index(), at.getInt64Ty()), at.getInt64(kWarpSize));
     made = at.CreateGEP(at.getInt8Ty(), root, at.CreateMul(first, stride));
   }
   return made;

@@ -78,7 +78,7 @@ void MaskedCode::emit_terminator(ir::BlockId block) {
       return leave(block, function_->blocks[block].succs[0], body_.running.certain);
     case ir::Op::cond_br:
     case ir::Op::switch_br:
-      if (shape(last.args[0]).kind == analysis::ShapeKind::uniform) return emit_uniform_branch(block);
+      if (pattern(last.args[0]).kind == analysis::LanePatternKind::uniform) return emit_uniform_branch(block);
       return emit_divergent_branch(block);
     case ir::Op::trap:
       return engine_.trap(last.imm, last.location);
@@ -128,7 +128,7 @@ void MaskedCode::emit_edge(ir::BlockId block, unsigned successor_index, llvm::Va
     if (!slots_.has(Version::masked, phi)) continue;
     const bool keep_scalar = kept_scalar(Version::masked, phi);
     const Slot& to = slots_.at(Version::masked, phi);
-    // LLVM may make one instruction of a load and the choice behind it, in the choice's place.
+    // LLVM may combine a load with the select behind it, at the position of the select.
     if (body_.sites != nullptr) set_site(code_, *body_.sites, *plan_.module, *function_, operand);
     llvm::Value* what = slots_.pack_bits(values_.as_kept(operand, keep_scalar));
     llvm::Value* old = code_.CreateLoad(to.type, to.memory);
@@ -183,7 +183,7 @@ void MaskedCode::leave(ir::BlockId block, ir::BlockId target, bool certain) {
     code_.CreateBr(to == target && certain ? body_.masked_blocks[to].run : body_.masked_blocks[to].test);
   };
   if (target != ir::kNone && certain && !facts.divergent_control[block])
-    return go(target);  // nobody waits elsewhere
+    return go(target);  // no lane waits in another block
   for (std::uint32_t at = facts.position[block];; ++at) {
     for (std::uint32_t loop = facts.loop_of[facts.order[at]]; loop != ir::kNone;
          loop = facts.loops[loop].parent) {

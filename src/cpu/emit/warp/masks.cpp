@@ -8,8 +8,8 @@ namespace quern::cpu::emit {
 Masks::Masks(llvm::IRBuilder<>& builder, Isa isa)
     : builder_(builder),
       registers_(isa == Isa::avx512),
-      bits_type_(llvm::FixedVectorType::get(builder.getInt1Ty(), kLanes)),
-      type_(registers_ ? bits_type_ : llvm::FixedVectorType::get(builder.getInt32Ty(), kLanes)) {}
+      bits_type_(llvm::FixedVectorType::get(builder.getInt1Ty(), kWarpSize)),
+      type_(registers_ ? bits_type_ : llvm::FixedVectorType::get(builder.getInt32Ty(), kWarpSize)) {}
 
 llvm::Constant* Masks::none() const { return llvm::Constant::getNullValue(type_); }
 llvm::Constant* Masks::all() const { return llvm::Constant::getAllOnesValue(type_); }

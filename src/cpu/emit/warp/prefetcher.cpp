@@ -28,15 +28,15 @@ std::uint64_t rounds_ahead(RoundLength length, std::uint32_t gang_width) {
 }
 
 /// One lane for each cache line that the lanes access, if the lines of different coefficients are separate.
-std::vector<unsigned> lane_of_each_line(const analysis::Shape& address) {
+std::vector<unsigned> lane_of_each_line(const analysis::LanePattern& address) {
   const auto apart = [&](unsigned a, unsigned b) {
     return std::ranges::any_of(address.terms, [&](const analysis::Term& term) {
-      const std::int64_t distance = term.pattern[a] - term.pattern[b];
+      const std::int64_t distance = term.offsets[a] - term.offsets[b];
       return term.coefficient == ir::kNone ? std::abs(distance) >= kLineBytes : distance != 0;
     });
   };
   std::vector<unsigned> lanes;
-  for (unsigned lane = 0; lane < kLanes; ++lane)
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
     if (std::ranges::all_of(lanes, [&](unsigned other) { return apart(lane, other); })) lanes.push_back(lane);
   return lanes;
 }
@@ -49,7 +49,7 @@ RoundLength Prefetcher::round_length(std::uint32_t loop) {
   if (known != round_lengths_.end()) return known->second;
   const auto by_lane = [&](ir::Value value) {
     return inst(value).op == ir::Op::atomic &&
-           plan_.full.shapes[inst(value).args[0]].kind != analysis::ShapeKind::uniform;
+           plan_.full.patterns[inst(value).args[0]].kind != analysis::LanePatternKind::uniform;
   };
   RoundLength length = RoundLength::none;
   for (const ir::BlockId id : plan_.full.loops[loop].blocks) {
@@ -68,7 +68,7 @@ std::optional<llvm::Value*> Prefetcher::advance_of(ir::Value value, std::uint32_
     return at == loop;
   };
   const auto constant_part = [&](ir::Value of) -> llvm::Value* {
-    const bool known = !inside(of) && shape(of).kind == analysis::ShapeKind::uniform &&
+    const bool known = !inside(of) && pattern(of).kind == analysis::LanePatternKind::uniform &&
                        (slots_.known_constant(body_.version, of) != nullptr || slots_.has(body_.version, of));
     return known ? code_.CreateSExtOrTrunc(values_.scalar(of), code_.getInt64Ty()) : nullptr;
   };
@@ -104,8 +104,8 @@ std::optional<llvm::Value*> Prefetcher::advance_of(ir::Value value, std::uint32_
 
 void Prefetcher::emit(ir::Value load) {
   const ir::Value address = inst(load).args[0];
-  const analysis::Shape& where = shape(address);
-  if (inst(load).attr.space != ir::Space::global || where.kind != analysis::ShapeKind::affine) return;
+  const analysis::LanePattern& where = pattern(address);
+  if (inst(load).attr.space != ir::Space::global || where.kind != analysis::LanePatternKind::affine) return;
   const std::uint32_t loop = plan_.full.loop_of[inst(load).block];
   if (loop == ir::kNone) return;
   const RoundLength length = round_length(loop);
@@ -120,7 +120,7 @@ void Prefetcher::emit(ir::Value load) {
   for (const unsigned lane : lanes) {
     llvm::Value* at = ahead;
     for (const analysis::Term& term : where.terms) {
-      llvm::Value* part = code_.getInt64(static_cast<std::uint64_t>(term.pattern[lane]));
+      llvm::Value* part = code_.getInt64(static_cast<std::uint64_t>(term.offsets[lane]));
       if (term.coefficient != ir::kNone) {
         llvm::Value* factor = values_.scalar(term.coefficient);
         factor = term.sign_extend ? code_.CreateSExtOrTrunc(factor, code_.getInt64Ty())
@@ -129,7 +129,7 @@ void Prefetcher::emit(ir::Value load) {
       }
       at = code_.CreateAdd(at, part);
     }
-    // A hint: it reads nothing and never faults, whatever the address.
+    // A hint: it does not read, and faults for no address.
     code_.CreateIntrinsic(llvm::Intrinsic::prefetch, {code_.getPtrTy()},
                           {code_.CreateIntToPtr(at, code_.getPtrTy()), code_.getInt32(0), code_.getInt32(3),
                            code_.getInt32(1)});

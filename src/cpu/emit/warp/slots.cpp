@@ -4,7 +4,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 
 llvm::Constant* constant_of(llvm::Type* type, std::uint64_t bits) {
   if (type->isIntegerTy()) return llvm::ConstantInt::get(type, bits);
@@ -96,10 +96,10 @@ void Slots::load_from_frame(std::uint32_t offset, const Slot& to) {
 }
 
 llvm::Constant* Slots::known_constant(Version version, ir::Value value) const {
-  const analysis::Shape& shape = shape_in(version, value);
-  const bool has_base = shape.kind == ShapeKind::uniform || shape.kind == ShapeKind::affine;
-  if (!has_base || !shape.constant) return nullptr;
-  return constant_of(type_of(inst(value).type), *shape.constant);
+  const analysis::LanePattern& pattern = pattern_in(version, value);
+  const bool has_base = pattern.kind == LanePatternKind::uniform || pattern.kind == LanePatternKind::affine;
+  if (!has_base || !pattern.constant) return nullptr;
+  return constant_of(type_of(inst(value).type), *pattern.constant);
 }
 
 llvm::Value* Slots::frame_address(std::uint32_t offset) {

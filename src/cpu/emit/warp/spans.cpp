@@ -48,8 +48,8 @@ class Finder {
   }
   ir::BlockId above(ir::BlockId block) const { return block == 0 ? ir::kNone : facts_.idom[block]; }
 
-  /// A block that masked code runs before any lane is sent to `block`; but not again while lanes wait there
-  /// that left a loop at an earlier iteration than others.
+  /// A block that masked code runs before any lane is sent to `block`, and that it does not run again while
+  /// lanes wait there which left a loop at an earlier iteration than others.
   ir::BlockId before_meeting(ir::BlockId block) const {
     ir::BlockId at = needed_above(above(block));
     while (at != ir::kNone && analysis::leaves_divergent_loop(facts_, at, block))
@@ -61,7 +61,7 @@ class Finder {
     read(waiting_[block], block);
     for (const ir::Value value : plan_.live_in[block]) read(values_[value], block);
     for (const ir::Value value : function_.blocks[block].insts) read(values_[value], block);
-    for (const ir::BlockId pred : function_.blocks[block].preds) {  // they add to what is there
+    for (const ir::BlockId pred : function_.blocks[block].preds) {  // they add to the present mask
       if (!plan_.masked_needed[pred]) continue;
       read(waiting_[block], pred);
       for (const ir::Value value : function_.blocks[block].insts) {

@@ -15,12 +15,12 @@ namespace quern::cpu::emit {
 using cuts::Plan;
 using cuts::Version;
 
-/// The masked slot of a value, or the lanes that wait at a block. Code that comes to position `begin - 1` of
-/// Analysis::order, or past it, finds nothing in it that counts; it is read up to position `end`.
+/// The masked slot of a value, or the lanes that wait at a block. Code at or behind position `begin - 1` of
+/// Analysis::order does not read its earlier contents; it is read up to position `end`.
 struct MaskedVariable {
   ir::Value value = ir::kNone;
   ir::BlockId waiting = ir::kNone;
-  std::uint32_t begin = 0;  ///< 0: no such block; wherever masked code is entered
+  std::uint32_t begin = 0;  ///< 0: no such block; from every entry into masked code
   std::uint32_t end = 0;
 };
 

@@ -4,9 +4,9 @@
 namespace quern::cpu::emit {
 namespace {
 
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 
-llvm::Constant* pattern(const analysis::LanePattern& lanes, llvm::Type* element) {
+llvm::Constant* constant_vector(const analysis::LaneOffsets& lanes, llvm::Type* element) {
   std::vector<llvm::Constant*> constants;
   for (const std::int64_t lane : lanes)
     constants.push_back(llvm::ConstantInt::get(element, static_cast<std::uint64_t>(lane), /*IsSigned=*/true));
@@ -38,7 +38,7 @@ llvm::Value* Values::kept(ir::Value value) {
 
 llvm::Value* Values::scalar(ir::Value value) {
   if (!kept_scalar(body_.version, value))
-    throw Defect("a scalar is asked of %" + std::to_string(value) + ", which is kept as a vector");
+    throw Defect("the scalar of %" + std::to_string(value) + " is requested, but a vector is kept");
   return kept(value);
 }
 
@@ -49,33 +49,33 @@ llvm::Value* Values::vector(ir::Value value) {
   if (const auto found = expansions.find(value); found != expansions.end())
     if (found->second.block == here || found->second.block == body_.first) return found->second.vector;
   llvm::Value* base = kept(value);
-  llvm::Value* made = expand(shape(value), inst(value).type, base,
+  llvm::Value* made = expand(pattern(value), inst(value).type, base,
                              [this](ir::Value coefficient) { return scalar(coefficient); });
   expansions[value] = {made, here};
   return made;
 }
 
-llvm::Value* Values::expand(const analysis::Shape& shape, ir::Type type, llvm::Value* base,
+llvm::Value* Values::expand(const analysis::LanePattern& pattern, ir::Type type, llvm::Value* base,
                             const Coefficient& coefficient) {
   llvm::Type* element = type_of(type);
-  llvm::Value* result = code_.CreateVectorSplat(kLanes, base);
-  if (shape.kind == ShapeKind::affine)
-    for (const analysis::Term& term : shape.terms) {
-      llvm::Value* part = pattern(term.pattern, element);
+  llvm::Value* result = code_.CreateVectorSplat(kWarpSize, base);
+  if (pattern.kind == LanePatternKind::affine)
+    for (const analysis::Term& term : pattern.terms) {
+      llvm::Value* part = constant_vector(term.offsets, element);
       if (term.coefficient != ir::kNone) {
         llvm::Value* factor = coefficient(term.coefficient);
         factor = term.sign_extend ? code_.CreateSExtOrTrunc(factor, element)
                                   : code_.CreateZExtOrTrunc(factor, element);
-        part = code_.CreateMul(code_.CreateVectorSplat(kLanes, factor), part);
+        part = code_.CreateMul(code_.CreateVectorSplat(kWarpSize, factor), part);
       }
       result = code_.CreateAdd(result, part);
     }
-  if (shape.kind == ShapeKind::offset32) {
-    llvm::Value* index = vector(shape.index);
+  if (pattern.kind == LanePatternKind::offset32) {
+    llvm::Value* index = vector(pattern.index);
     llvm::Type* wide = vector_type_of(type);
-    index = shape.index_signed ? code_.CreateSExt(index, wide) : code_.CreateZExt(index, wide);
+    index = pattern.index_signed ? code_.CreateSExt(index, wide) : code_.CreateZExt(index, wide);
     llvm::Constant* scale =
-        llvm::ConstantInt::get(wide, static_cast<std::uint64_t>(shape.scale), /*IsSigned=*/true);
+        llvm::ConstantInt::get(wide, static_cast<std::uint64_t>(pattern.scale), /*IsSigned=*/true);
     result = code_.CreateAdd(result, code_.CreateMul(index, scale));
   }
   return result;
@@ -84,7 +84,7 @@ llvm::Value* Values::expand(const analysis::Shape& shape, ir::Type type, llvm::V
 void Values::define(ir::Value value, llvm::Value* what) {
   if (what->getType() != slots_.kept_type(body_.version, value))
     throw Defect("%" + std::to_string(value) + " (" + std::string(ir::name(inst(value).op)) +
-                 ") is defined in another form than its shape's");
+                 ") is not defined in the form that its pattern requires");
   of_warp(value).values[value] = what;
   slots_.write(body_.version, value, what);
 }
@@ -100,12 +100,12 @@ void Values::emit_extract(ir::Value value) {
   if (found == elements.end()) throw Defect("an extract reads an element that its operation does not make");
   llvm::Value* what = found->second;
   if (!kept_scalar(body_.version, value) && !what->getType()->isVectorTy())
-    what = code_.CreateVectorSplat(kLanes, what);
+    what = code_.CreateVectorSplat(kWarpSize, what);
   if (slots_.known_constant(body_.version, value) == nullptr) define(value, what);
 }
 
 llvm::Value* Values::as_kept(ir::Value value, bool want_scalar) {
-  if (shape(value).kind == ShapeKind::undefined) {
+  if (pattern(value).kind == LanePatternKind::undefined) {
     const ir::Type type = inst(value).type;
     return llvm::Constant::getNullValue(want_scalar ? type_of(type) : vector_type_of(type));
   }

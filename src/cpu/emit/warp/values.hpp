@@ -27,8 +27,8 @@ class Values : private BodyPart {
   llvm::Value* vector(ir::Value value);
   /// The operand of a phi in the form that the phi is kept in.
   llvm::Value* as_kept(ir::Value value, bool want_scalar);
-  /// All lanes of a value of `shape`, from its scalar `base`.
-  llvm::Value* expand(const analysis::Shape& shape, ir::Type type, llvm::Value* base,
+  /// All lanes of a value of `pattern`, from its scalar `base`.
+  llvm::Value* expand(const analysis::LanePattern& pattern, ir::Type type, llvm::Value* base,
                       const Coefficient& coefficient);
 
   void define(ir::Value value, llvm::Value* what);

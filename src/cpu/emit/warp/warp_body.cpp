@@ -93,7 +93,7 @@ void WarpBody::create_blocks() {
   calls_.create_results(at);
 }
 
-/// Emits the start of every warp: no lanes wait, masked slots hold zeros; then control goes to the first
+/// Emits the start of every warp: no lanes wait, masked slots hold zeros; then control passes to the first
 /// block (or to the one in the saved state).
 void WarpBody::emit_begin() {
   llvm::IRBuilder<>& code = body_.code;

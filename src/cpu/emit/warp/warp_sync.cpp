@@ -22,9 +22,9 @@ void DispatchedCode::sync_lanes(ir::BlockId block) {
   llvm::Type* word = code_.getInt32Ty();
   llvm::Value* pcs = load_pcs();
   llvm::Value* awake = code_.CreateAnd(
-      pcs, code_.CreateVectorSplat(kLanes, code_.getInt32(~(lane_pc::kAsleep | lane_pc::kReleased))));
+      pcs, code_.CreateVectorSplat(kWarpSize, code_.getInt32(~(lane_pc::kAsleep | lane_pc::kReleased))));
   llvm::Value* here =
-      code_.CreateICmpEQ(awake, code_.CreateVectorSplat(kLanes, code_.getInt32(pc_of(block))));
+      code_.CreateICmpEQ(awake, code_.CreateVectorSplat(kWarpSize, code_.getInt32(pc_of(block))));
   llvm::Value* field = head_field(offsetof(WarpFrame, members));
   llvm::Type* type = vector_type_of(ir::Type::i32);
   llvm::Value* old = code_.CreateAlignedLoad(type, field, llvm::Align(64));
@@ -64,13 +64,13 @@ void DispatchedCode::sync_block(ir::BlockId block) {
   std::array<llvm::Value*, 2> numbers{code_.getInt32(0), code_.getInt32(0)};
   for (std::size_t i = 0; first_operand + i < barrier.args.size() && i < 2; ++i) {
     const ir::Value operand = barrier.args[first_operand + i];
-    if (shape(operand).kind == analysis::ShapeKind::uniform) {
+    if (pattern(operand).kind == analysis::LanePatternKind::uniform) {
       numbers[i] = values_.scalar(operand);
       continue;
     }
     llvm::Value* all = values_.vector(operand);
     numbers[i] = code_.CreateExtractElement(all, first);
-    llvm::Value* same = code_.CreateICmpEQ(all, code_.CreateVectorSplat(kLanes, numbers[i]));
+    llvm::Value* same = code_.CreateICmpEQ(all, code_.CreateVectorSplat(kWarpSize, numbers[i]));
     lanes = code_.CreateAnd(lanes, masks_.word_of(same));
   }
   llvm::Value* yes = code_.getInt32(0);

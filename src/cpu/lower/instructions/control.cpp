@@ -55,8 +55,8 @@ void ret(Translator& t, In) { t.end_function(); }
 void exit(Translator& t, In) { t.end_thread(); }
 void trap(Translator& t, In) { t.fault(ir::Trap::trap); }
 void nanosleep(Translator& t, In in) { t.emit(Op::nanosleep, Type::none, {t.read(in, 0, ptx::Type::u32)}); }
-// --- "Stack Manipulation Instructions": a function that allocates has a stretch of local memory for it, and
-// a variable that says how much of it is taken.
+// --- "Stack Manipulation Instructions": a function that allocates has a range of local memory for it, and a
+// variable that holds the number of bytes in use.
 
 Value below(Translator& t, Value value, std::uint64_t alignment) {
   return t.emit(Op::and_, Type::i64, {value, t.constant(Type::i64, ~(alignment - 1))});

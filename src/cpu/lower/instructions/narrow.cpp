@@ -55,8 +55,8 @@ Value to_eight_bits(const Words& w, Value bits, const Format& format, bool relu)
   // Normal results: the exponent's bias changes, the fraction is cut.
   const std::uint32_t rebias = (127 - format.bias) << 23;
   const Value normal = round_off(w, w.apply(Op::isub, magnitude, w.number(rebias)), 23 - format.fraction);
-  // Below the least normal number: added to a number whose last place is the format's, the sum is rounded
-  // there.
+  // Below the least normal number: the magnitude is added to a number whose last bit is that of the format,
+  // so the sum is rounded at that bit.
   const std::uint32_t aligner = (127 + 24 - format.bias - format.fraction) << 23;
   const Value sum = t.emit(Op::fadd, Type::f32, {w.as_float(magnitude), w.as_float(w.number(aligner))});
   const Value subnormal = w.apply(Op::isub, t.as(sum, Type::i32), w.number(aligner));

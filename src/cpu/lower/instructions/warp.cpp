@@ -102,7 +102,7 @@ void activemask(Translator& t, In in) { t.write(in, t.emit(Op::activemask, Type:
 constexpr ModeRow<ir::BarrierReduce> kReductions[] = {
     {M::popc, ir::BarrierReduce::popc}, {M::and_, ir::BarrierReduce::and_}, {M::or_, ir::BarrierReduce::or_}};
 
-// bar.red d, a{, b}, c: c is last, so that the number of operands says whether there is a thread count b.
+// bar.red d, a{, b}, c: c is last, so the number of operands shows whether there is a thread count b.
 void barrier_reduce(Translator& t, In in) {
   if (in.operands.size() < 3) return t.refuse("operands are missing");
   std::vector<Value> operands{t.read(in, in.operands.size() - 1, ptx::Type::pred),

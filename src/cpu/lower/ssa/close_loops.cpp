@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loop-closed SSA. Each value that escapes its loop is treated as a variable again: its definition is its
 // block, every exit block of every loop around the definition holds a phi of it, and uses outside read
-// whatever reaches them.
+// the definition that reaches them.
 #include <utility>
 
 #include "cpu/lower/ssa/passes.hpp"

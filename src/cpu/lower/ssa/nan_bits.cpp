@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // PTX instructions on f32, f16 and bf16 return the canonical NaN 0x7fffffff or 0x7fff; processors return
-// others. Instructions that treat all NaNs alike need no correction between them. If another operation reads
-// such a value (a store, a shuffle, integer arithmetic, the sign of copysign), the NaN is made canonical
-// before it. Values that are loaded, or only moved, keep their bits. f64 keeps the payloads of its operands,
-// as the processor does; bf16 is made canonical when it is rounded. See docs/decisions/0013-nan-bits.md.
+// others. Instructions that treat all NaNs as equal need no correction between them. If another operation
+// reads such a value (a store, a shuffle, integer arithmetic, the sign of copysign), the NaN is made
+// canonical before it. Values that are loaded, or only moved, keep their bits. f64 keeps the payloads of its
+// operands, as the processor does; bf16 is made canonical when it is rounded. See
+// docs/decisions/0013-nan-bits.md.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -23,7 +24,7 @@ using ir::Type;
 using ir::Value;
 
 /// The state of a value's bits, if it is a NaN: unknown or without a NaN of its own; to be made canonical;
-/// correct. A value moved from several places has the greatest of their states.
+/// correct. A value moved from several operands has the greatest of their states.
 enum class State : std::uint8_t { neutral, pending, settled };
 
 class Settler {

@@ -40,7 +40,7 @@ class DominatorSpans {
  public:
   DominatorSpans(const ir::Function& function, const Order& order)
       : begin_(function.blocks.size()), end_(function.blocks.size()) {
-    // Sizes of subtrees from the bottom up, then places from the top down.
+    // Sizes of subtrees from the bottom up, then positions from the top down.
     std::vector<std::uint32_t> size(function.blocks.size(), 1);
     for (auto block = order.blocks.rbegin(); block != order.blocks.rend(); ++block) {
       if (*block != 0) size[order.idom[*block]] += size[*block];

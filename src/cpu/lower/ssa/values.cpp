@@ -12,8 +12,8 @@ namespace {
 using ir::Op;
 using ir::Value;
 
-/// May go if nothing reads it. A shuffle has no effect but its result; lanes that would meet in it still do
-/// in the others.
+/// True if it may be removed when no operation reads it. A shuffle has no effect but its result; lanes that
+/// would meet in it still do in the others.
 bool removable(const ir::Inst& inst) {
   if (inst.op == Op::load) return inst.attr.invariant && !inst.attr.is_volatile;
   if (inst.op == Op::shuffle || inst.op == Op::shuffle_valid) return true;

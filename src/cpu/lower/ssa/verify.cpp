@@ -46,7 +46,7 @@ class Verifier {
       const auto& insts = function_.blocks[block].insts;
       for (std::uint32_t i = 0; i < insts.size(); ++i) {
         if (insts[i] >= function_.insts.size())
-          return fail(fmt::format("block{} names a value that is not there", block));
+          return fail(fmt::format("block{} lists a value that does not exist", block));
         if (position_[insts[i]] != ir::kNone) fail(insts[i], "stands in two places");
         position_[insts[i]] = i;
         if (function_[insts[i]].block != block) fail(insts[i], "says that it is in another block");
@@ -61,7 +61,7 @@ class Verifier {
     };
     for (const BlockId succ : b.succs) {
       if (succ >= function_.blocks.size())
-        return fail(fmt::format("block{} has a successor that is not there", block));
+        return fail(fmt::format("block{} has a successor that does not exist", block));
       if (count(b.succs, succ) != count(function_.blocks[succ].preds, block)) {
         fail(fmt::format("block{} and its successor block{} disagree", block, succ));
       }
@@ -127,7 +127,7 @@ class Verifier {
     for (std::size_t i = 0; i < inst.args.size(); ++i) {
       const Value arg = inst.args[i];
       if (arg >= function_.insts.size() || position_[arg] == ir::kNone)
-        return fail(value, "has an operand that is not there");
+        return fail(value, "has an operand that does not exist");
       const BlockId at = phi ? preds[i] : block;
       const BlockId definition = function_[arg].block;
       const bool before =

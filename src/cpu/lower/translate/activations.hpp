@@ -25,12 +25,11 @@ inline constexpr std::uint32_t kActivationHeadBytes = 16;
 /// At the start of a record: to which call the function returns (its number among the callee's calls).
 inline constexpr std::uint32_t kRecordHeadBytes = 16;
 
-/// One function. Its variables are there once; its record in local memory once for each activation.
+/// One function. It has one set of variables, and a record in local memory for each activation.
 struct Region {
   Frame frame;
   ir::BlockId entry = ir::kNone;
-  std::uint32_t local_end =
-      kRecordHeadBytes;  ///< of its local variables in the record; behind: what is saved
+  std::uint32_t local_end = kRecordHeadBytes;  ///< of its local variables in the record; saved values follow
   std::uint32_t record_bytes = 0;
   std::vector<ir::BlockId> returns_to;  ///< by the number of the call
 };
@@ -52,9 +51,9 @@ struct CallSite {
 struct Regions {
   Variable record = 0;  ///< the start of the running activation's record in local memory
   std::map<std::uint32_t, std::unique_ptr<Region>> by_function;
-  std::vector<Region*> order;  ///< as calls of them were met
+  std::vector<Region*> order;  ///< in the order of their first calls
   std::vector<CallSite> sites;
-  std::uint32_t kernel_bytes = 0;  ///< of local memory; the first record lies behind
+  std::uint32_t kernel_bytes = 0;  ///< of local memory; the first record follows
 };
 
 class Activations {

@@ -52,7 +52,8 @@ void Calls::call(const ptx::Instruction& instruction) {
   const auto results = list(t_.operand(instruction, 0));
   const auto* callee = t_.operand(instruction, 1).as<ptx::SymbolOperand>();
   if (callee == nullptr) return call_through(instruction, arguments, results);
-  if (callee->symbol.kind != ptx::SymbolKind::function) return t_.refuse("what is called is not a function");
+  if (callee->symbol.kind != ptx::SymbolKind::function)
+    return t_.refuse("the target of the call is not a function");
   const ptx::Function& declared = t_.program().ptx().functions.at(callee->symbol.index);
   if (!same_length(arguments, declared.parameters) || !same_length(results, declared.returns)) {
     return t_.refuse(fmt::format("the call does not fit the parameters of '{}'", declared.name));

@@ -25,8 +25,8 @@ class Frames {
 
   // For a function of the IR that is called.
   void declare_arguments(Frame& frame);
-  /// A thread that ends in a function that is called returns, and its last result says so: the caller has it
-  /// do the same.
+  /// A thread that ends in a called function returns, and the function's last result is 1: the caller then
+  /// returns, too.
   void declare_end(Frame& frame);
   void emit_results(Frame& frame);
 

@@ -10,7 +10,7 @@ class ParamArrays {
  public:
   explicit ParamArrays(Operands& translation) : t_(translation) {}
 
-  /// The array that a symbol of the current function means; null if it is none.
+  /// The parameter array that a symbol of the current function names; null if it names another variable.
   ParamArray* find(const ptx::SymbolRef& symbol);
   /// The bytes [offset, offset + size of type), assembled from the pieces that hold them; bytes that were
   /// never written read as 0.

@@ -23,7 +23,7 @@ struct Piece {
 /// The way in which one function uses one of its .param variables.
 struct ParamUse {
   std::vector<Piece>
-      pieces;  ///< first the accesses as they stand, then the disjoint pieces they split into; ascending
+      pieces;  ///< first the accesses themselves, then the disjoint pieces that they split into; ascending
   bool address_taken = false;
 };
 
@@ -36,7 +36,7 @@ struct FunctionFacts {
   std::vector<bool> is_target;   ///< by body position: a label stands here (one more than the body is long)
   bool reserved_shared = false;  ///< reads a %reserved_smem_offset register
   bool recursive = false;        ///< on a cycle of the call graph
-  bool ends_threads = false;     ///< has an `exit`, or calls what has one
+  bool ends_threads = false;     ///< it or a function that it calls has an `exit`
 };
 
 /// Shared memory that a GPU keeps for its system software from sm_80 on; cooperative_groups uses some of it.
@@ -45,7 +45,8 @@ inline constexpr std::uint64_t kReservedSharedBytes = 1024;
 /// The treatment of functions that cannot be inlined.
 enum class CallForm : std::uint8_t {
   functions,    ///< functions of the IR, called by ir::Op::call: threads cannot wait for others in them
-  activations,  ///< parts of the kernel's own graph; what is live across a call is kept in local memory
+  activations,  ///< parts of the kernel's own graph; values that are live across a call are kept in local
+                ///< memory
 };
 
 class Program {
@@ -89,7 +90,7 @@ class Program {
   std::vector<std::uint32_t> address_taken_;
   bool address_taken_known_ = false;
   std::map<std::uint32_t, FunctionFacts> facts_;  ///< of the kernel and all it calls
-  std::vector<std::uint32_t> order_;              ///< those functions in the order in which they were met
+  std::vector<std::uint32_t> order_;              ///< those functions in the order of their first calls
   std::map<const ptx::Variable*, std::uint64_t> shared_offsets_;
   std::uint64_t dynamic_align_ = 0;  ///< 0: the kernel names no dynamic shared memory
   std::map<std::uint32_t, std::uint32_t> symbol_of_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/lower/translate/operands.hpp"
 
 namespace quern::cpu::lower {
@@ -47,7 +48,7 @@ constexpr FixedRow kFixed[] = {
     {ptx::SpecialRegister::ntid_w, 1},
     {ptx::SpecialRegister::ctaid_w, 0},
     {ptx::SpecialRegister::nctaid_w, 1},
-    {ptx::SpecialRegister::WARP_SZ, 32},
+    {ptx::SpecialRegister::WARP_SZ, kWarpSize},
     {ptx::SpecialRegister::is_explicit_cluster, 0},
     {ptx::SpecialRegister::current_graph_exec, 0},
 };

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "ptx/forms.hpp"
-#include "ptx/match_form.hpp"
+#include "ptx/ptx.hpp"
 
 namespace quern::cpu::lower {
 

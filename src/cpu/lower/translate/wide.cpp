@@ -16,7 +16,7 @@ Wide Operands::read_wide(const ptx::Operand& operand) {
   }
   const auto* reg = operand.as<ptx::RegisterOperand>();
   if (reg == nullptr || register_type(operand) != ptx::Type::b128) {
-    refuse("the operand is no register of 128 bits");
+    refuse("the operand is not a register of 128 bits");
     return {constant(Type::i64, 0), constant(Type::i64, 0)};
   }
   const Variable low = frame_->registers[reg->index];
@@ -27,7 +27,7 @@ void Operands::write_wide(const ptx::Operand& operand, const Wide& value) {
   if (is_sink(operand)) return;
   const auto* reg = operand.as<ptx::RegisterOperand>();
   if (reg == nullptr || register_type(operand) != ptx::Type::b128)
-    return refuse("the destination is no register of 128 bits");
+    return refuse("the destination is not a register of 128 bits");
   const Variable low = frame_->registers[reg->index];
   write_variable(low, value[0]);
   write_variable(low + 1, value[1]);

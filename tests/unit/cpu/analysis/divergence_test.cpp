@@ -4,7 +4,7 @@
 #include "testing.hpp"
 
 using namespace quern::cpu;
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 using test::analysed;
 using test::block_of;
 using test::IrBuilder;
@@ -25,12 +25,12 @@ TEST_CASE("a join of a divergent branch makes its phis varying, but for one valu
   const auto same_lanes = b.phi(ir::Type::i32, {{then, tid}, {otherwise, tid}});
   b.ret();
   const analysis::Analysis a = analysed(b, block_of(64));
-  CHECK(a.shapes[differs].kind == ShapeKind::varying);
-  CHECK(a.shapes[differs].min == 1);
-  CHECK(a.shapes[differs].max == 2);
-  CHECK(a.shapes[same_value].kind == ShapeKind::uniform);
-  CHECK(a.shapes[same_number].constant == 1u);
-  CHECK(test::is_strided(a.shapes[same_lanes], 1));
+  CHECK(a.patterns[differs].kind == LanePatternKind::varying);
+  CHECK(a.patterns[differs].min == 1);
+  CHECK(a.patterns[differs].max == 2);
+  CHECK(a.patterns[same_value].kind == LanePatternKind::uniform);
+  CHECK(a.patterns[same_number].constant == 1u);
+  CHECK(test::is_strided(a.patterns[same_lanes], 1));
 }
 
 TEST_CASE("uniform branches and loops inside a divergent region, and after it, keep uniform phis") {
@@ -66,7 +66,8 @@ TEST_CASE("uniform branches and loops inside a divergent region, and after it, k
   b.incoming(i, inner, zero);
   b.incoming(i, loop, next);
   const analysis::Analysis a = analysed(b, block_of(64));
-  for (const ir::Value value : {chosen, i, last, later}) CHECK(a.shapes[value].kind == ShapeKind::uniform);
+  for (const ir::Value value : {chosen, i, last, later})
+    CHECK(a.patterns[value].kind == LanePatternKind::uniform);
   CHECK(!a.loops[0].divergent);
   CHECK(a.divergent_control[loop]);
   CHECK(!a.divergent_control[end]);
@@ -101,7 +102,7 @@ TEST_CASE("a uniform loop around a divergent one stays uniform") {
   const analysis::Analysis a = analysed(b, block_of(64));
   CHECK(!a.loops[0].divergent);
   CHECK(a.loops[1].divergent);
-  CHECK(a.shapes[last].kind == ShapeKind::uniform);
+  CHECK(a.patterns[last].kind == LanePatternKind::uniform);
   CHECK(a.divergent_control[inner]);
   CHECK(!a.divergent_control[outer]);
   CHECK(!a.divergent_control[left]);
@@ -129,10 +130,10 @@ TEST_CASE("what a divergent loop computes anew in the same way each time leaves 
   b.incoming(i, 0, zero);
   b.incoming(i, loop, next);
   const analysis::Analysis a = analysed(b, block_of(64));
-  CHECK(a.shapes[vote].kind == ShapeKind::uniform);
-  CHECK(a.shapes[counted].kind == ShapeKind::varying);
-  CHECK(a.shapes[invariant].kind == ShapeKind::uniform);
-  CHECK(a.shapes[voted].kind == ShapeKind::varying);
+  CHECK(a.patterns[vote].kind == LanePatternKind::uniform);
+  CHECK(a.patterns[counted].kind == LanePatternKind::varying);
+  CHECK(a.patterns[invariant].kind == LanePatternKind::uniform);
+  CHECK(a.patterns[voted].kind == LanePatternKind::varying);
 }
 
 TEST_CASE("lanes that reach the loop's head over several ways back differ in its phis") {
@@ -156,11 +157,11 @@ TEST_CASE("lanes that reach the loop's head over several ways back differ in its
     b.incoming(phi, back2, second);
   }
   const analysis::Analysis a = analysed(b, block_of(64));
-  CHECK(a.shapes[i].kind == ShapeKind::varying);
+  CHECK(a.patterns[i].kind == LanePatternKind::varying);
   CHECK(a.divergent_branch[more]);
 }
 
-TEST_CASE("a value that leaves a divergent loop without a phi is an error, not a wrong shape") {
+TEST_CASE("a value that leaves a divergent loop without a phi is an error, not a wrong pattern") {
   IrBuilder b;
   const auto tid = b.tid();
   const auto zero = b.i32(0);

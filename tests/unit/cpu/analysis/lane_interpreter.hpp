@@ -30,7 +30,7 @@ struct BlockRun {
   Time time;
   ir::BlockId block = 0;
   ir::BlockId next = ir::kNone;
-  std::vector<std::uint64_t> values;  ///< by place in Block::insts
+  std::vector<std::uint64_t> values;  ///< by index in Block::insts
 };
 
 struct LaneTrace {

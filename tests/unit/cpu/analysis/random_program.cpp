@@ -470,7 +470,7 @@ class Generator {
   std::vector<Label> labels_;
   std::vector<std::size_t> targets_;  ///< the possible targets of jumps
   std::size_t end_ = 0;
-  bool alive_ = true;                             ///< control reaches this place
+  bool alive_ = true;                             ///< control reaches this point
   std::vector<int> path_;                         ///< loops around
   std::map<Value, std::vector<int>> defined_in_;  ///< loops around a definition
   int next_loop_ = 0;

@@ -35,11 +35,11 @@ inline std::string refusal(const IrBuilder& b, const Specialisation& specialisat
 }
 
 /// Affine with the only term step * lane.
-inline bool is_strided(const analysis::Shape& shape, std::int64_t step) {
-  if (shape.kind != analysis::ShapeKind::affine || shape.terms.size() != 1) return false;
-  if (shape.terms[0].coefficient != ir::kNone) return false;
+inline bool is_strided(const analysis::LanePattern& pattern, std::int64_t step) {
+  if (pattern.kind != analysis::LanePatternKind::affine || pattern.terms.size() != 1) return false;
+  if (pattern.terms[0].coefficient != ir::kNone) return false;
   for (std::int64_t lane = 0; lane < 32; ++lane)
-    if (shape.terms[0].pattern[static_cast<std::size_t>(lane)] != step * lane) return false;
+    if (pattern.terms[0].offsets[static_cast<std::size_t>(lane)] != step * lane) return false;
   return true;
 }
 

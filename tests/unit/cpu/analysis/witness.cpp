@@ -10,8 +10,8 @@
 namespace quern::cpu::test {
 namespace {
 
-using analysis::Shape;
-using analysis::ShapeKind;
+using analysis::LanePattern;
+using analysis::LanePatternKind;
 __extension__ using Wide = __int128;
 
 struct Member {
@@ -150,27 +150,28 @@ class Warp {
     return sign ? static_cast<std::uint64_t>(as_signed(raw, bits_of(value))) : raw;
   }
   /// The sum that the terms or the index add to the base in this lane.
-  std::uint64_t difference(const Shape& shape, std::uint32_t lane) const {
+  std::uint64_t difference(const LanePattern& pattern, std::uint32_t lane) const {
     std::uint64_t result = 0;
-    for (const analysis::Term& term : shape.terms) {
+    for (const analysis::Term& term : pattern.terms) {
       const std::uint64_t factor =
           term.coefficient == ir::kNone ? 1 : extended(term.coefficient, lane, term.sign_extend);
-      result += factor * static_cast<std::uint64_t>(term.pattern[lane]);
+      result += factor * static_cast<std::uint64_t>(term.offsets[lane]);
     }
-    if (shape.kind == ShapeKind::offset32)
-      result += extended(shape.index, lane, shape.index_signed) * static_cast<std::uint64_t>(shape.scale);
+    if (pattern.kind == LanePatternKind::offset32)
+      result +=
+          extended(pattern.index, lane, pattern.index_signed) * static_cast<std::uint64_t>(pattern.scale);
     return result;
   }
   std::uint64_t base(ir::Value value, std::uint32_t lane) const {
-    return masked(values_[lane][value] - difference(analysis_.shapes[value], lane), bits_of(value));
+    return masked(values_[lane][value] - difference(analysis_.patterns[value], lane), bits_of(value));
   }
   Wide exact_value(ir::Value value, std::uint32_t lane, bool sign) const {
-    const Shape& shape = analysis_.shapes[value];
+    const LanePattern& pattern = analysis_.patterns[value];
     const auto number = [&](std::uint64_t raw, std::uint32_t bits) {
       return sign ? Wide{as_signed(raw, bits)} : Wide{raw};
     };
     Wide result = number(base(value, lane), bits_of(value));
-    for (const analysis::Term& term : shape.terms) {
+    for (const analysis::Term& term : pattern.terms) {
       Wide factor = 1;
       if (term.coefficient != ir::kNone) {
         const bool narrow = bits_of(term.coefficient) < bits_of(value);
@@ -178,7 +179,7 @@ class Warp {
             masked(extended(term.coefficient, lane, narrow && term.sign_extend), bits_of(value));
         factor = number(raw, bits_of(value));
       }
-      result += factor * term.pattern[lane];
+      result += factor * term.offsets[lane];
     }
     return result;
   }
@@ -192,47 +193,48 @@ class Warp {
   }
 
   std::string check_value(ir::Value value, const std::vector<Member>& group) {
-    const Shape& shape = analysis_.shapes[value];
+    const LanePattern& pattern = analysis_.patterns[value];
     static const char* const names[] = {"undefined", "uniform", "affine", "offset32", "varying"};
-    ++witnessed_.counts[names[static_cast<std::size_t>(shape.kind)]];
-    if (shape.kind == ShapeKind::undefined) return "undefined";
+    ++witnessed_.counts[names[static_cast<std::size_t>(pattern.kind)]];
+    if (pattern.kind == LanePatternKind::undefined) return "undefined";
     if (!ir::is_float(function_[value].type))
       for (const Member& member : group) {
         const std::int64_t number = as_signed(values_[member.lane][value], bits_of(value));
-        if (number < shape.min || number > shape.max)
-          return fmt::format("{} is not in [{}, {}]", number, shape.min, shape.max);
+        if (number < pattern.min || number > pattern.max)
+          return fmt::format("{} is not in [{}, {}]", number, pattern.min, pattern.max);
       }
-    if (!shape.scalar()) return "";
+    if (!pattern.scalar()) return "";
     const std::uint64_t scalar = base(value, group[0].lane);
     for (const Member& member : group)
       if (base(value, member.lane) != scalar)
         return fmt::format("{}: lane {} has base {}, lane {} has {}",
-                           names[static_cast<std::size_t>(shape.kind)], group[0].lane, scalar, member.lane,
+                           names[static_cast<std::size_t>(pattern.kind)], group[0].lane, scalar, member.lane,
                            base(value, member.lane));
-    if (std::string wrong = check_scalar(value, shape, scalar); !wrong.empty()) return wrong;
-    if (shape.kind == ShapeKind::affine && shape.exact)
+    if (std::string wrong = check_scalar(value, pattern, scalar); !wrong.empty()) return wrong;
+    if (pattern.kind == LanePatternKind::affine && pattern.exact)
       for (const Member& member : group)
         if (exact_value(value, member.lane, true) != as_signed(values_[member.lane][value], bits_of(value)))
           return fmt::format("wraps in lane {}", member.lane);
     return check_emission(value, scalar, group[0].lane);
   }
-  std::string check_scalar(ir::Value value, const Shape& shape, std::uint64_t scalar) {
-    for (const analysis::Term& term : shape.terms) {
-      if (term.pattern[0] != 0) return "a pattern does not start at 0";
-      if (term.coefficient != ir::kNone && analysis_.shapes[term.coefficient].kind != ShapeKind::uniform)
+  std::string check_scalar(ir::Value value, const LanePattern& pattern, std::uint64_t scalar) {
+    for (const analysis::Term& term : pattern.terms) {
+      if (term.offsets[0] != 0) return "the offsets do not start at 0";
+      if (term.coefficient != ir::kNone &&
+          analysis_.patterns[term.coefficient].kind != LanePatternKind::uniform)
         return "a coefficient varies";
     }
-    if (shape.kind == ShapeKind::affine && (shape.terms.empty() || shape.terms.size() > 2))
+    if (pattern.kind == LanePatternKind::affine && (pattern.terms.empty() || pattern.terms.size() > 2))
       return "bad count of terms";
-    if (shape.constant) ++witnessed_.counts["constant"];
-    if (shape.constant && *shape.constant != scalar)
-      return fmt::format("base {} is not {}", scalar, *shape.constant);
-    if (scalar % shape.base_align != 0)
-      return fmt::format("base {} is not a multiple of {}", scalar, shape.base_align);
+    if (pattern.constant) ++witnessed_.counts["constant"];
+    if (pattern.constant && *pattern.constant != scalar)
+      return fmt::format("base {} is not {}", scalar, *pattern.constant);
+    if (scalar % pattern.base_align != 0)
+      return fmt::format("base {} is not a multiple of {}", scalar, pattern.base_align);
     const std::int64_t number = as_signed(scalar, bits_of(value));
-    if (shape.kind != ShapeKind::offset32 && !ir::is_float(function_[value].type) &&
-        (number < shape.min || number > shape.max))
-      return fmt::format("base {} is not in [{}, {}]", number, shape.min, shape.max);
+    if (pattern.kind != LanePatternKind::offset32 && !ir::is_float(function_[value].type) &&
+        (number < pattern.min || number > pattern.max))
+      return fmt::format("base {} is not in [{}, {}]", number, pattern.min, pattern.max);
     return "";
   }
   /// The scalar must be the operation's result for the operands' scalars: the emitter computes it so.
@@ -241,11 +243,11 @@ class Warp {
     if (!ir::has_trait(inst.op, 'p') || inst.args.empty() || inst.op == ir::Op::phi) return "";
     if (inst.op == ir::Op::to_generic || inst.op == ir::Op::from_generic) return "";
     const bool widening = inst.op == ir::Op::sext || inst.op == ir::Op::zext;
-    if (widening && analysis_.shapes[value].kind == ShapeKind::offset32)
-      return analysis_.shapes[value].constant == 0u ? "" : "a new offset must have base 0";
+    if (widening && analysis_.patterns[value].kind == LanePatternKind::offset32)
+      return analysis_.patterns[value].constant == 0u ? "" : "a new offset must have base 0";
     std::vector<std::uint64_t> args;
     for (const ir::Value arg : inst.args) {
-      if (!analysis_.shapes[arg].scalar()) return "a scalar has an operand that is none";
+      if (!analysis_.patterns[arg].scalar()) return "a scalar has an operand that is none";
       args.push_back(base(arg, lane));
     }
     const std::uint64_t emitted = compute(function_, inst, args);

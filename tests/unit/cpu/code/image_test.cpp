@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of machine code as bytes: what is written is read, and nothing else is.
+// Images of machine code as bytes: written images can be read, other bytes are rejected.
 #include <doctest/doctest.h>
 
 #include <cstring>

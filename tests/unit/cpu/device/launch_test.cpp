@@ -267,7 +267,8 @@ TEST_CASE_FIXTURE(Fixture,
     REQUIRE(cu.cuLaunchKernelEx(&config, function("meet"), parameters, nullptr) == CUDA_SUCCESS);
     CHECK(cu.cuCtxSynchronize() == CUDA_SUCCESS);
   }
-  config.gridDimX = 2 * 24 + 1;  // two workers, and what a multiprocessor of compute capability 8.9 holds
+  config.gridDimX =
+      2 * 24 + 1;  // two workers, and the resources of a multiprocessor of compute capability 8.9
   CHECK(cu.cuLaunchKernelEx(&config, function("meet"), parameters, nullptr) ==
         CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }

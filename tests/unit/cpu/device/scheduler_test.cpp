@@ -65,7 +65,7 @@ struct Log {
   }
 };
 
-/// Keeps the only thread for host functions until it is told to go on.
+/// Occupies the only thread for host functions until it is released.
 struct Gate {
   std::atomic<bool> reached{false}, open{false};
   HostJob job() {
@@ -405,7 +405,7 @@ TEST_CASE("a launch that waits for another stream is cancelled before it begins,
   engine.scheduler->submit(first, gate.job());
   engine.scheduler->wait_event(second, *engine.scheduler->record(first));
   engine.scheduler->submit(second, launch_of(&Counts::run, 1, &counts));
-  engine.scheduler->cancel(second);  // returns though `first` goes on
+  engine.scheduler->cancel(second);  // returns although `first` continues
   CHECK_FALSE(engine.scheduler->idle(*second));
   gate.open = true;
   engine.scheduler->synchronize(*domain);

@@ -81,7 +81,7 @@ TEST_CASE("another kernel, block shape, optimisation level or text has machine c
   REQUIRE(context.cu.cuModuleLoadDataEx(&plain, text.c_str(), 1, &option, &level) == CUDA_SUCCESS);
   CHECK(context.launch(plain, "empty", 32) == CUDA_SUCCESS);
   CHECK(test::compile_count() == before + 4);
-  // A comment: its lines, and so the places that its faults name, may be others.
+  // A comment: its lines may differ, and so may the lines in reports of its faults.
   CHECK(context.launch(context.load(own_text()), "empty", 32) == CUDA_SUCCESS);
   CHECK(test::compile_count() == before + 5);
 }
@@ -128,7 +128,7 @@ TEST_CASE("a mapping that is refused is tried again without the code that nobody
   CHECK(context.launch(module, "small", 32) == CUDA_SUCCESS);
   CHECK(test::compile_count() == before + 1);
   CHECK(context.launch(context.load(other), "empty", 32) == CUDA_SUCCESS);
-  CHECK(test::compile_count() == before + 2);  // its code was let go
+  CHECK(test::compile_count() == before + 2);  // its code was released
   CHECK(context.launch(module, "empty", 32) == CUDA_SUCCESS);
   CHECK(test::compile_count() == before + 2);  // a function keeps its own
 }

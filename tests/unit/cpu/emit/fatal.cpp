@@ -24,7 +24,7 @@ extern "C" void __lsan_enable() __attribute__((weak));   // NOLINT
 namespace quern::cpu::emit {
 namespace {
 
-/// Work that LLVM ends leaks by design (fatal.hpp): what is allocated in here is no leak.
+/// Work that LLVM ends leaks by design (fatal.hpp): its allocations do not count as leaks.
 class LeaksAllowed {
  public:
   LeaksAllowed() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions in memory form and what promote_slots makes of them, both walked along the same paths by an
+// Functions in memory form and the result of promote_slots, both walked along the same paths by an
 // interpreter of the few instructions there are.
 #include "cpu/emit/llvm/promote_slots.hpp"
 
@@ -19,7 +19,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// A function of i32 slots; what it does is what it gives to `sink`.
+/// A function of i32 slots; its effects are its calls of `sink`.
 struct Program {
   llvm::LLVMContext context;
   llvm::Module module{"test", context};

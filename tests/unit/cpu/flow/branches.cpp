@@ -138,7 +138,7 @@ TEST_CASE("16-bit floating-point values keep their bits, NaNs too, through branc
 }
 
 /// The greater or the less of two 16-bit numbers of one format, as PTX has it: -0 below +0, a NaN only where
-/// both are or `nan` says so. The formats order their numbers as sign and magnitude.
+/// both are, or `nan` is true. The formats order their numbers as sign and magnitude.
 std::uint16_t extremum_of(std::uint16_t a, std::uint16_t b, bool least, bool nan, Type type) {
   const std::uint16_t infinity = type == Type::f16 ? 0x7c00 : 0x7f80;
   const bool a_is_nan = (a & 0x7fff) > infinity, b_is_nan = (b & 0x7fff) > infinity;

@@ -28,7 +28,7 @@ ir::Module kernel(unsigned count, void (*part)(Data&, unsigned)) {
   return b.module();
 }
 
-/// Lanes part by what they hold, and meet again.
+/// Lanes diverge by their values, and reconverge.
 void branch(Data& data, unsigned number) {
   IrBuilder& b = data.b;
   const auto from = b.here(), arm = b.block(), join = b.block();
@@ -40,7 +40,7 @@ void branch(Data& data, unsigned number) {
   data.value = b.phi(ir::Type::i32, {{from, data.value}, {arm, changed}});
 }
 
-/// Each lane goes round until its own value is small.
+/// Each lane iterates until its own value is small.
 void loop(Data& data, unsigned number) {
   IrBuilder& b = data.b;
   const auto from = b.here(), round = b.block(), behind = b.block();

@@ -13,14 +13,14 @@ using ir::BlockId;
 using ir::Type;
 using ir::Value;
 
-/// The values of all variables and flags at one place.
+/// The values of all variables and flags at one point.
 struct State {
   std::vector<Value> values;
 };
 constexpr std::uint32_t kStateSize = kVariables + kFlags;
 Type type_at(std::uint32_t index) { return index < kVariables ? Type::i32 : Type::i1; }
 
-/// An edge that arrives at a place where several meet.
+/// An edge to a point that several edges reach.
 struct Edge {
   BlockId from = 0;
   State state;
@@ -123,7 +123,7 @@ class Translator {
     return b_.icmp(ir::Icmp::ult, a, value(s.other));
   }
 
-  // --- places
+  // --- points
   /// A block of its own on an edge; its phis close the loops that the edge leaves.
   Edge edge_block(BlockId at, BlockId from, bool close) {
     b_.at(at);

@@ -80,7 +80,7 @@ IrBuilder spin_lock(bool leaves_before_work) {
   }
   b.at(again);
   if (leaves_before_work)
-    b.ret();  // nobody comes here
+    b.ret();  // no lane reaches this
   else
     b.br(spin);
   b.at(end).ret();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one thread of the SIMT IR, slowly: so that a test can say what a PTX kernel must compute instead of
+// Runs one thread of the SIMT IR, slowly: so that a test can state the results of a PTX kernel instead of
 // how its IR looks. Integers, control flow, memory and calls; no floating-point arithmetic and no other
 // lanes.
 #pragma once

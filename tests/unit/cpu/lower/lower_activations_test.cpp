@@ -22,7 +22,7 @@ std::uint32_t word_of(const cpu::ir::Module& module, std::uint32_t tid) {
 
 cpu::ir::Module lowered(const std::string& text) { return test::lowered(text, "k", CallForm::activations); }
 
-/// A kernel that stores what `function` gives for tid.x.
+/// A kernel that stores the result of `function` for tid.x.
 std::string calls(const std::string& function, const std::string& functions) {
   return test::kernel_text(
       "mov.u32 %r1, %tid.x; st.global.u32 [%rd1], 77; { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; "

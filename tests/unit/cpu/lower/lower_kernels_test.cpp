@@ -38,7 +38,7 @@ TEST_CASE("saxpy's parameters lie at their PTX offsets and its access stands beh
 TEST_CASE("mandelbrot's loop keeps its state in phis and leaves through one of its own") {
   const cpu::ir::Module module = test::lowered(test::data("mandelbrot.ptx"), "mandelbrot");
   const cpu::ir::Function& f = module.functions.at(0);
-  // Five values go round the loop; the count leaves it, and meets the count of a loop that was not entered.
+  // The loop carries five values. The count is used after it, in a phi with the count of a loop not entered.
   CHECK(count(f, Op::phi) == 7);
   CHECK(count(f, Op::load) == 0);
   CHECK(module.static_shared_bytes == 0);

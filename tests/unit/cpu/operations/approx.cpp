@@ -199,7 +199,7 @@ TEST_CASE("the approximations give the same bits on every instruction set, as ve
        {Approx::ex2, Approx::lg2, Approx::sin, Approx::cos, Approx::tanh, Approx::rsqrt}) {
     std::map<std::uint64_t, std::uint64_t> seen;
     Operation scalar = unary(which);
-    scalar.inputs[0].shape = uniform();
+    scalar.inputs[0].pattern = uniform();
     scalar.result = uniform();
     bool equal = true;
     for (const Isa isa : isas()) {

@@ -118,9 +118,10 @@ void check(const Setting& setting) {
   operation.attr = {.space = setting.space, .atomic = setting.op, .unused_result = setting.unused};
   operation.attr.scope = setting.scope;
   operation.inputs = {
-      {Type::i64, setting.one_address ? uniform() : analysis::Shape{.kind = analysis::ShapeKind::varying}},
+      {Type::i64,
+       setting.one_address ? uniform() : analysis::LanePattern{.kind = analysis::LanePatternKind::varying}},
       {setting.type,
-       setting.one_operand ? uniform() : analysis::Shape{.kind = analysis::ShapeKind::varying}}};
+       setting.one_operand ? uniform() : analysis::LanePattern{.kind = analysis::LanePatternKind::varying}}};
   if (setting.op == AtomicOp::cas) operation.inputs.push_back({setting.type});
   for (const Isa isa : {isas().front(), isas().back()})
     for (const bool full : {true, false}) {
@@ -131,8 +132,9 @@ void check(const Setting& setting) {
         std::vector<Lanes> inputs(operation.inputs.size());
         std::array<std::size_t, 32> places{};
         for (std::size_t lane = 0; lane < 32; ++lane) {
-          places[lane] =
-              setting.one_address || setting.meet ? 64 : 64 + lane % 6 * 8;  // lanes meet at some addresses
+          places[lane] = setting.one_address || setting.meet
+                             ? 64
+                             : 64 + lane % 6 * 8;  // some lanes have equal addresses
           inputs[0][lane] =
               places[lane] +
               (setting.space == Space::shared ? 0 : reinterpret_cast<std::uint64_t>(memory.bytes.data()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code for a compact window guarantees that no access, whatever the addresses, lands further outside than the
+// Code for a compact window guarantees for any addresses that no access lands further outside than the
 // gap. Accesses run in a large empty address range; a page that is touched is recorded and becomes
 // accessible, so that every lane is seen.
 #include <doctest/doctest.h>
@@ -15,9 +15,9 @@
 namespace quern::cpu::emit::testing {
 namespace {
 
+using analysis::LaneOffsets;
 using analysis::LanePattern;
-using analysis::Shape;
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 using ir::Op;
 using ir::Space;
 using ir::Type;
@@ -85,27 +85,27 @@ constexpr std::uint64_t kLocalStride = 4096;
 
 struct Form {
   std::string name;
-  Shape shape;
+  LanePattern pattern;
   Type extra = Type::none;  ///< of the runtime operand: a coefficient or an index
 };
 
 Form steps_of(const char* name, std::int64_t step) {
-  LanePattern pattern{};
-  for (std::size_t lane = 0; lane < 32; ++lane) pattern[lane] = static_cast<std::int64_t>(lane) * step;
-  return {name, affine(pattern)};
+  LaneOffsets offsets{};
+  for (std::size_t lane = 0; lane < 32; ++lane) offsets[lane] = static_cast<std::int64_t>(lane) * step;
+  return {name, affine(offsets)};
 }
 
 std::vector<Form> forms(ir::Value extra) {
   Form rows = steps_of("rows", 0);
   for (std::size_t lane = 0; lane < 32; ++lane)
-    rows.shape.terms[0].pattern[lane] = static_cast<std::int64_t>(lane % 16) * 4;
+    rows.pattern.terms[0].offsets[lane] = static_cast<std::int64_t>(lane % 16) * 4;
   analysis::Term pitch{.coefficient = extra};
   for (std::size_t lane = 0; lane < 32; ++lane)
-    pitch.pattern[lane] = static_cast<std::int64_t>(lane / 16) * 4;
-  rows.shape.terms.push_back(pitch);
+    pitch.offsets[lane] = static_cast<std::int64_t>(lane / 16) * 4;
+  rows.pattern.terms.push_back(pitch);
   rows.extra = Type::i32;
   std::vector<Form> made = {{"uniform", uniform()},
-                            {"varying", {.kind = ShapeKind::varying}},
+                            {"varying", {.kind = LanePatternKind::varying}},
                             steps_of("contiguous", 4),
                             steps_of("backwards", -4),
                             steps_of("stride 2", 8),
@@ -116,7 +116,7 @@ std::vector<Form> forms(ir::Value extra) {
     for (const std::int64_t scale : {1, 8})
       made.push_back(
           {is_signed ? "signed index" : "unsigned index",
-           {.kind = ShapeKind::offset32, .index = extra, .index_signed = is_signed, .scale = scale},
+           {.kind = LanePatternKind::offset32, .index = extra, .index_signed = is_signed, .scale = scale},
            Type::i32});
   return made;
 }
@@ -174,12 +174,13 @@ Operation operation_for(bool is_store, Space space, std::int64_t displacement, c
                       .type = is_store ? Type::none : Type::i32,
                       .attr = {.space = space},
                       .imm = static_cast<std::uint64_t>(displacement)};
-  operation.inputs = {{Type::i64, form.shape}};
+  operation.inputs = {{Type::i64, form.pattern}};
   if (is_store) operation.inputs.push_back({Type::i32});
   if (form.extra != Type::none)
-    operation.inputs.push_back(
-        {form.extra, form.shape.kind == ShapeKind::affine ? uniform() : Shape{.kind = ShapeKind::varying}});
-  const bool one = form.shape.kind == ShapeKind::uniform && space != Space::local && !is_store;
+    operation.inputs.push_back({form.extra, form.pattern.kind == LanePatternKind::affine
+                                                ? uniform()
+                                                : LanePattern{.kind = LanePatternKind::varying}});
+  const bool one = form.pattern.kind == LanePatternKind::uniform && space != Space::local && !is_store;
   if (one) operation.result = uniform();
   return operation;
 }
@@ -188,7 +189,7 @@ Operation operation_for(bool is_store, Space space, std::int64_t displacement, c
 Lanes addresses_of(const Form& form, const std::vector<std::uint64_t>& all, std::size_t first) {
   Lanes lanes{};
   for (std::size_t lane = 0; lane < 32; ++lane)
-    lanes[lane] = all[form.shape.scalar() ? first : (first + lane) % all.size()];
+    lanes[lane] = all[form.pattern.scalar() ? first : (first + lane) % all.size()];
   return lanes;
 }
 

@@ -301,7 +301,7 @@ TEST_CASE("narrowing to 16 bits rounds once, from f64 too") {
   for (const Type to : {Type::f16, Type::bf16})
     for (const Type from : {Type::f32, Type::f64}) {
       std::vector<std::uint64_t> values = reals(from);
-      // Around ties of both formats, nearer than float can tell.
+      // Around ties of both formats, at distances that float cannot represent.
       for (const double tie : {1.0 + 0x1p-11, 1.0 + 0x1p-8, 1.0 + 0x3p-11, 65519.996, 65520.0, 0x1p-25,
                                0x1.8p-24, 0x1p-134, 6.1e-5})
         for (const double off : {0.0, tie * 0x1p-50, -tie * 0x1p-50, tie * 0x1p-22, -tie * 0x1p-22})

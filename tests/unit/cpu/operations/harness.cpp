@@ -34,7 +34,7 @@ extern "C" std::uint64_t quern_cpu_global_timer() {
 }
 extern "C" void quern_cpu_trap(WorkerState*, std::uint32_t) { std::abort(); }
 
-/// Returns a digest of what it was called with.
+/// Returns a digest of its arguments.
 extern "C" std::uint64_t quern_cpu_host_call(WorkerState* worker, const LaunchState*, std::uint32_t call,
                                              const std::uint64_t* args) {
   return call * 1000000u + worker->fault_lane * 10000u + args[0] * 100 + args[1];
@@ -45,7 +45,7 @@ extern "C" std::uint64_t quern_cpu_host_call(WorkerState* worker, const LaunchSt
 namespace quern::cpu::emit::testing {
 namespace {
 
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 using llvm::Value;
 
 struct Frame {
@@ -73,18 +73,18 @@ class TestContext final : public Context {
   const analysis::Analysis& analysis() const override { return analysis_; }
 
   Value* scalar(ir::Value value) override {
-    REQUIRE_MESSAGE(shape(value).scalar(), "a scalar was asked of a vector");
+    REQUIRE_MESSAGE(pattern(value).scalar(), "a scalar was asked of a vector");
     return load_input(value, type_of((*function_)[value].type));
   }
 
   Value* vector(ir::Value value) override {
-    const analysis::Shape& form = shape(value);
+    const analysis::LanePattern& form = pattern(value);
     const ir::Type type = (*function_)[value].type;
     if (!form.scalar()) return load_input(value, vector_type_of(type));
-    Value* lanes = builder_->CreateVectorSplat(kLanes, scalar(value));
+    Value* lanes = builder_->CreateVectorSplat(kWarpSize, scalar(value));
     for (const analysis::Term& term : form.terms)
       lanes = builder_->CreateAdd(lanes, term_lanes(term, lanes->getType()));
-    if (form.kind == ShapeKind::offset32) {
+    if (form.kind == LanePatternKind::offset32) {
       Value* const index = vector(form.index);
       Value* const wide = form.index_signed ? builder_->CreateSExt(index, lanes->getType())
                                             : builder_->CreateZExt(index, lanes->getType());
@@ -96,20 +96,20 @@ class TestContext final : public Context {
 
   void define(ir::Value value, Value* what) override { define_element(value, 0, what); }
   void define_element(ir::Value value, unsigned index, Value* what) override {
-    CHECK_MESSAGE(what->getType()->isVectorTy() != shape(value).scalar(),
-                  "the form defined is not that of the shape");
+    CHECK_MESSAGE(what->getType()->isVectorTy() != pattern(value).scalar(),
+                  "the form defined is not that of the pattern");
     const ir::Type type = (*function_)[value].type;
     CHECK_MESSAGE(what->getType()->getScalarType() == type_of(type),
                   "the type defined is not the instruction's");
-    if (!what->getType()->isVectorTy()) what = builder_->CreateVectorSplat(kLanes, what);
+    if (!what->getType()->isVectorTy()) what = builder_->CreateVectorSplat(kWarpSize, what);
     if (type == ir::Type::i1)
-      what = builder_->CreateZExt(what, llvm::FixedVectorType::get(builder_->getInt8Ty(), kLanes));
+      what = builder_->CreateZExt(what, llvm::FixedVectorType::get(builder_->getInt8Ty(), kWarpSize));
     builder_->CreateAlignedStore(what, pointer_field(offsetof(Frame, outputs), index), llvm::Align(1));
   }
 
   bool full() const override { return full_; }
   Value* mask() override {
-    llvm::Type* const type = llvm::FixedVectorType::get(builder_->getInt1Ty(), kLanes);
+    llvm::Type* const type = llvm::FixedVectorType::get(builder_->getInt1Ty(), kWarpSize);
     return full_ ? llvm::Constant::getAllOnesValue(type) : builder_->CreateBitCast(mask_bits(), type);
   }
   Value* mask_bits() override {
@@ -184,12 +184,12 @@ class TestContext final : public Context {
     return is_bit ? builder_->CreateTrunc(loaded, type) : loaded;
   }
   Value* term_lanes(const analysis::Term& term, llvm::Type* type) {
-    llvm::SmallVector<llvm::Constant*, kLanes> pattern;
-    for (const std::int64_t at : term.pattern)
-      pattern.push_back(llvm::ConstantInt::getSigned(type->getScalarType(), at));
-    Value* const lanes = llvm::ConstantVector::get(pattern);
+    llvm::SmallVector<llvm::Constant*, kWarpSize> offsets;
+    for (const std::int64_t at : term.offsets)
+      offsets.push_back(llvm::ConstantInt::getSigned(type->getScalarType(), at));
+    Value* const lanes = llvm::ConstantVector::get(offsets);
     if (term.coefficient == ir::kNone) return lanes;
-    Value* const factor = builder_->CreateVectorSplat(kLanes, scalar(term.coefficient));
+    Value* const factor = builder_->CreateVectorSplat(kWarpSize, scalar(term.coefficient));
     return builder_->CreateMul(
         lanes, term.sign_extend ? builder_->CreateSExt(factor, type) : builder_->CreateZExt(factor, type));
   }
@@ -216,22 +216,22 @@ ir::Module module_of(const Operation& operation, analysis::Analysis& analysis) {
   function.params = operation.params;
   for (const Input& input : operation.inputs) {
     function.insts.push_back({.op = ir::Op::arg, .type = input.type});
-    analysis.shapes.push_back(input.shape);
+    analysis.patterns.push_back(input.pattern);
     analysis.residues.emplace_back();
   }
   ir::Inst inst{.op = operation.op, .type = operation.type, .attr = operation.attr, .imm = operation.imm};
-  // Inputs that only a shape names (an offset's index, a coefficient) are no operands.
+  // Inputs that only a pattern names (an offset's index, a coefficient) are no operands.
   for (ir::Value value = 0; value < operation.inputs.size(); ++value) {
     bool is_operand = true;
     for (const Input& input : operation.inputs) {
-      is_operand = is_operand && input.shape.index != value;
-      for (const analysis::Term& term : input.shape.terms)
+      is_operand = is_operand && input.pattern.index != value;
+      for (const analysis::Term& term : input.pattern.terms)
         is_operand = is_operand && term.coefficient != value;
     }
     if (is_operand) inst.args.push_back(value);
   }
   function.insts.push_back(inst);
-  analysis.shapes.push_back(operation.result);
+  analysis.patterns.push_back(operation.result);
   analysis.residues.emplace_back();
   return module;
 }
@@ -325,14 +325,14 @@ const char* name_of(Isa isa) {
   return isa == Isa::baseline ? "baseline" : isa == Isa::avx2 ? "avx2" : "avx512";
 }
 
-analysis::Shape uniform() { return {.kind = ShapeKind::uniform}; }
-analysis::Shape uniform_constant(std::uint64_t value) {
-  return {.kind = ShapeKind::uniform, .constant = value};
+analysis::LanePattern uniform() { return {.kind = LanePatternKind::uniform}; }
+analysis::LanePattern uniform_constant(std::uint64_t value) {
+  return {.kind = LanePatternKind::uniform, .constant = value};
 }
-analysis::Shape affine(const analysis::LanePattern& pattern) {
-  analysis::Shape shape{.kind = ShapeKind::affine};
-  shape.terms.push_back({.pattern = pattern});
-  return shape;
+analysis::LanePattern affine(const analysis::LaneOffsets& offsets) {
+  analysis::LanePattern pattern{.kind = LanePatternKind::affine};
+  pattern.terms.push_back({.offsets = offsets});
+  return pattern;
 }
 
 std::vector<std::uint64_t> interesting(ir::Type type) {
@@ -474,7 +474,7 @@ void check_elementwise(const Operation& operation, const Reference& expected,
   // Values that all threads share: scalar code differs little between the instruction sets, and what is done
   // by hand on the least of them is tried every day.
   Operation scalar = operation;
-  for (Input& input : scalar.inputs) input.shape = uniform();
+  for (Input& input : scalar.inputs) input.pattern = uniform();
   scalar.result = uniform();
   compare(scalar, {.isa = least}, rows, expected, same ? same : equal, 1);
   if (!tries_a_part() && widest != least)

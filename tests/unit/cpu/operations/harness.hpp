@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emits one operation for 32 lanes, runs it, and hands back what each lane got. The stand-in for control
+// Emits one operation for 32 lanes, runs it, and returns the result of each lane. The stand-in for control
 // flow: straight-line code, operands read from arrays.
 #pragma once
 
@@ -22,17 +22,17 @@ using Lanes = std::array<std::uint64_t, 32>;
 
 struct Input {
   ir::Type type = ir::Type::i32;
-  analysis::Shape shape{.kind = analysis::ShapeKind::varying};
+  analysis::LanePattern pattern{.kind = analysis::LanePatternKind::varying};
 };
 
-/// One operation and the shapes of its operands and result.
+/// One operation and the patterns of its operands and result.
 struct Operation {
   ir::Op op;
   ir::Type type = ir::Type::i32;
   ir::Attributes attr{};
   std::uint64_t imm = 0;
   std::vector<Input> inputs{};
-  analysis::Shape result{.kind = analysis::ShapeKind::varying};
+  analysis::LanePattern result{.kind = analysis::LanePatternKind::varying};
   /// For a select of several versions of one operand type; how many elements the result has.
   unsigned elements = 1;
   std::vector<ir::Symbol> symbols{};
@@ -85,9 +85,9 @@ Lanes filled(std::uint64_t value);
 std::vector<Isa> isas();
 const char* name_of(Isa isa);
 
-analysis::Shape uniform();
-analysis::Shape uniform_constant(std::uint64_t value);
-analysis::Shape affine(const analysis::LanePattern& pattern);
+analysis::LanePattern uniform();
+analysis::LanePattern uniform_constant(std::uint64_t value);
+analysis::LanePattern affine(const analysis::LaneOffsets& pattern);
 
 /// Values to try each operand with; every combination of up to three operands is tried.
 std::vector<std::uint64_t> interesting(ir::Type type);

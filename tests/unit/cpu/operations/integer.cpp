@@ -178,7 +178,7 @@ TEST_CASE("select chooses by lane, and by a uniform condition for all lanes") {
 }
 
 TEST_CASE("an affine result is computed on the bases") {
-  analysis::LanePattern lanes{};
+  analysis::LaneOffsets lanes{};
   for (std::size_t lane = 0; lane < 32; ++lane) lanes[lane] = static_cast<std::int64_t>(lane) * 4;
   const Operation operation{.op = Op::iadd,
                             .type = Type::i64,

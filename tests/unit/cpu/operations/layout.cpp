@@ -8,8 +8,8 @@
 namespace quern::cpu::emit::testing {
 namespace {
 
-analysis::LanePattern pattern(std::int64_t (*distance)(std::int64_t)) {
-  analysis::LanePattern made{};
+analysis::LaneOffsets offsets(std::int64_t (*distance)(std::int64_t)) {
+  analysis::LaneOffsets made{};
   for (std::int64_t lane = 0; lane < 32; ++lane) made[static_cast<std::size_t>(lane)] = distance(lane);
   return made;
 }
@@ -17,7 +17,7 @@ analysis::LanePattern pattern(std::int64_t (*distance)(std::int64_t)) {
 }  // namespace
 
 TEST_CASE("contiguous lanes are one segment") {
-  const Layout layout = layout_of(affine(pattern([](std::int64_t lane) { return lane * 4; })), 4);
+  const Layout layout = layout_of(affine(offsets([](std::int64_t lane) { return lane * 4; })), 4);
   REQUIRE(layout.kind == LayoutKind::segments);
   REQUIRE(layout.segments.size() == 1);
   CHECK(layout.segments[0].count == 32);
@@ -25,7 +25,7 @@ TEST_CASE("contiguous lanes are one segment") {
 }
 
 TEST_CASE("the columns of a 16-wide block are two segments with the same addresses") {
-  const Layout layout = layout_of(affine(pattern([](std::int64_t lane) { return lane % 16 * 4; })), 4);
+  const Layout layout = layout_of(affine(offsets([](std::int64_t lane) { return lane % 16 * 4; })), 4);
   REQUIRE(layout.kind == LayoutKind::segments);
   REQUIRE(layout.segments.size() == 2);
   CHECK(layout.segments[1].first == 16);
@@ -33,9 +33,9 @@ TEST_CASE("the columns of a 16-wide block are two segments with the same address
 }
 
 TEST_CASE("rows with a pitch known at run time have a base each") {
-  analysis::Shape shape = affine(pattern([](std::int64_t lane) { return lane % 8 * 4; }));
-  shape.terms.push_back({.coefficient = 7, .pattern = pattern([](std::int64_t lane) { return lane / 8; })});
-  const Layout layout = layout_of(shape, 4);
+  analysis::LanePattern pattern = affine(offsets([](std::int64_t lane) { return lane % 8 * 4; }));
+  pattern.terms.push_back({.coefficient = 7, .offsets = offsets([](std::int64_t lane) { return lane / 8; })});
+  const Layout layout = layout_of(pattern, 4);
   REQUIRE(layout.kind == LayoutKind::segments);
   CHECK(layout.segments.size() == 4);
   CHECK(layout.base_lanes == std::vector<unsigned>{0, 8, 16, 24});
@@ -43,33 +43,34 @@ TEST_CASE("rows with a pitch known at run time have a base each") {
 }
 
 TEST_CASE("one address a row is a broadcast segment") {
-  const Layout layout = layout_of(affine(pattern([](std::int64_t lane) { return lane / 16 * 400; })), 4);
+  const Layout layout = layout_of(affine(offsets([](std::int64_t lane) { return lane / 16 * 400; })), 4);
   REQUIRE(layout.segments.size() == 2);
   CHECK(layout.segments[0].step == 0);
   CHECK(layout.segments[1].offset == 400);
 }
 
 TEST_CASE("short strides are loaded wide, long ones gathered from one base") {
-  CHECK(layout_of(affine(pattern([](std::int64_t lane) { return lane * 8; })), 4).kind ==
+  CHECK(layout_of(affine(offsets([](std::int64_t lane) { return lane * 8; })), 4).kind ==
         LayoutKind::strided);
-  CHECK(layout_of(affine(pattern([](std::int64_t lane) { return lane * 16; })), 4).stride == 4);
-  CHECK(layout_of(affine(pattern([](std::int64_t lane) { return lane * 20; })), 4).kind ==
+  CHECK(layout_of(affine(offsets([](std::int64_t lane) { return lane * 16; })), 4).stride == 4);
+  CHECK(layout_of(affine(offsets([](std::int64_t lane) { return lane * 20; })), 4).kind ==
         LayoutKind::indexed);
-  CHECK(layout_of(affine(pattern([](std::int64_t lane) { return lane * 6; })), 4).kind ==
+  CHECK(layout_of(affine(offsets([](std::int64_t lane) { return lane * 6; })), 4).kind ==
         LayoutKind::indexed);
 }
 
 TEST_CASE("distances that no gap takes are checked lane by lane") {
-  CHECK(layout_of(affine(pattern([](std::int64_t lane) { return lane << 40; })), 4).kind ==
+  CHECK(layout_of(affine(offsets([](std::int64_t lane) { return lane << 40; })), 4).kind ==
         LayoutKind::gathered);
-  analysis::Shape shape{.kind = analysis::ShapeKind::offset32, .index = 1, .index_signed = true, .scale = 16};
-  CHECK(layout_of(shape, 4).kind == LayoutKind::indexed);
-  shape.index_signed = false;
-  CHECK(layout_of(shape, 4).kind == LayoutKind::gathered);
-  shape.scale = -8;
-  CHECK(layout_of(shape, 4).kind == LayoutKind::indexed);
-  shape.scale = 4096;
-  CHECK(layout_of(shape, 4).kind == LayoutKind::gathered);
+  analysis::LanePattern pattern{
+      .kind = analysis::LanePatternKind::offset32, .index = 1, .index_signed = true, .scale = 16};
+  CHECK(layout_of(pattern, 4).kind == LayoutKind::indexed);
+  pattern.index_signed = false;
+  CHECK(layout_of(pattern, 4).kind == LayoutKind::gathered);
+  pattern.scale = -8;
+  CHECK(layout_of(pattern, 4).kind == LayoutKind::indexed);
+  pattern.scale = 4096;
+  CHECK(layout_of(pattern, 4).kind == LayoutKind::gathered);
 }
 
 }  // namespace quern::cpu::emit::testing

@@ -13,9 +13,9 @@
 namespace quern::cpu::emit::testing {
 namespace {
 
+using analysis::LaneOffsets;
 using analysis::LanePattern;
-using analysis::Shape;
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 using ir::Op;
 using ir::Space;
 using ir::Type;
@@ -59,10 +59,10 @@ struct Memory {
   }
 };
 
-/// Addresses of 32 lanes: a shape, a base, and the value of the runtime operand it names, if any.
+/// Addresses of 32 lanes: a pattern, a base, and the value of the runtime operand it names, if any.
 struct Addresses {
   std::string name;
-  Shape shape;
+  LanePattern pattern;
   std::int64_t base = 0;                   ///< offset of the base
   std::array<std::int64_t, 32> offsets{};  ///< of each lane
   Input extra{.type = Type::none};         ///< coefficient or index
@@ -73,11 +73,11 @@ Addresses affine_addresses(const std::string& name, std::int64_t base,
                            std::int64_t (*distance)(std::int64_t lane, std::int64_t bytes),
                            std::int64_t bytes) {
   Addresses made{.name = name, .base = base};
-  LanePattern pattern{};
+  LaneOffsets offsets{};
   for (std::int64_t lane = 0; lane < 32; ++lane)
-    pattern[static_cast<std::size_t>(lane)] = distance(lane, bytes) - distance(0, bytes);
-  made.shape = affine(pattern);
-  for (std::size_t lane = 0; lane < 32; ++lane) made.offsets[lane] = base + pattern[lane];
+    offsets[static_cast<std::size_t>(lane)] = distance(lane, bytes) - distance(0, bytes);
+  made.pattern = affine(offsets);
+  for (std::size_t lane = 0; lane < 32; ++lane) made.offsets[lane] = base + offsets[lane];
   return made;
 }
 
@@ -87,23 +87,24 @@ Addresses rows_of(unsigned width, std::int64_t base, std::int64_t bytes, ir::Val
   Addresses made{.name = "rows of " + std::to_string(width) + (broadcast ? ", one address a row" : "") +
                          (pitch < 0 ? ", the last one first" : ""),
                  .base = base};
-  LanePattern columns{};
+  LaneOffsets columns{};
   analysis::Term rows{.coefficient = coefficient};
   for (std::size_t lane = 0; lane < 32; ++lane) {
     columns[lane] = broadcast ? 0 : static_cast<std::int64_t>(lane % width) * bytes;
-    rows.pattern[lane] = static_cast<std::int64_t>(lane / width) * 2;
-    made.offsets[lane] = base + columns[lane] + rows.pattern[lane] * pitch;
+    rows.offsets[lane] = static_cast<std::int64_t>(lane / width) * 2;
+    made.offsets[lane] = base + columns[lane] + rows.offsets[lane] * pitch;
   }
-  made.shape = affine(columns);
-  made.shape.terms.push_back(rows);
-  made.extra = {.type = Type::i32, .shape = uniform()};
+  made.pattern = affine(columns);
+  made.pattern.terms.push_back(rows);
+  made.extra = {.type = Type::i32, .pattern = uniform()};
   made.extra_lanes[0] = static_cast<std::uint32_t>(pitch);
   return made;
 }
 
 Addresses indexed(bool is_signed, std::int64_t scale, std::int64_t base, ir::Value index) {
   Addresses made{.name = is_signed ? "signed indices" : "unsigned indices", .base = base};
-  made.shape = {.kind = ShapeKind::offset32, .index = index, .index_signed = is_signed, .scale = scale};
+  made.pattern = {
+      .kind = LanePatternKind::offset32, .index = index, .index_signed = is_signed, .scale = scale};
   made.extra = {.type = Type::i32};
   for (std::size_t lane = 0; lane < 32; ++lane) {
     const std::int64_t at = static_cast<std::int64_t>(lane * 37 % 64) - (is_signed ? 20 : 0);
@@ -114,14 +115,14 @@ Addresses indexed(bool is_signed, std::int64_t scale, std::int64_t base, ir::Val
 }
 
 Addresses scattered(std::int64_t bytes) {
-  Addresses made{.name = "varying", .shape = {.kind = ShapeKind::varying}};
+  Addresses made{.name = "varying", .pattern = {.kind = LanePatternKind::varying}};
   for (std::size_t lane = 0; lane < 32; ++lane)
     made.offsets[lane] = 64 + static_cast<std::int64_t>(lane * 19 % 32) * bytes * 2;
   return made;
 }
 
 Addresses same_address(std::int64_t base) {
-  Addresses made{.name = "uniform", .shape = uniform(), .base = base};
+  Addresses made{.name = "uniform", .pattern = uniform(), .base = base};
   made.offsets.fill(base);
   return made;
 }
@@ -185,7 +186,8 @@ Lanes base_lanes(const Memory& memory, Space space, const Addresses& addresses) 
   Lanes lanes{};
   for (std::size_t lane = 0; lane < 32; ++lane)
     lanes[lane] = memory.address(
-        space, static_cast<std::size_t>(addresses.shape.scalar() ? addresses.base : addresses.offsets[lane]));
+        space,
+        static_cast<std::size_t>(addresses.pattern.scalar() ? addresses.base : addresses.offsets[lane]));
   return lanes;
 }
 
@@ -196,11 +198,12 @@ void check_load(Space space, Type type, std::uint8_t count, std::int64_t displac
   attr.alignment = ir::byte_size(type) * count;
   Operation operation{
       .op = Op::load, .type = type, .attr = attr, .imm = static_cast<std::uint64_t>(displacement)};
-  operation.inputs = {{Type::i64, addresses.shape}};
+  operation.inputs = {{Type::i64, addresses.pattern}};
   operation.elements = count;
   operation.params = {{0, 32768, 8}};
   if (addresses.extra.type != Type::none) operation.inputs.push_back(addresses.extra);
-  if (addresses.shape.kind == ShapeKind::uniform && space != Space::local) operation.result = uniform();
+  if (addresses.pattern.kind == LanePatternKind::uniform && space != Space::local)
+    operation.result = uniform();
   Memory memory;
   Machines::each([&](const Machine& machine) {
     const Compiled code = compile(operation, machine);
@@ -231,7 +234,7 @@ void check_store(Space space, Type type, std::uint8_t count, std::int64_t displa
   attr.alignment = ir::byte_size(type) * count;
   Operation operation{
       .op = Op::store, .type = Type::none, .attr = attr, .imm = static_cast<std::uint64_t>(displacement)};
-  operation.inputs = {{Type::i64, addresses.shape}};
+  operation.inputs = {{Type::i64, addresses.pattern}};
   for (unsigned element = 0; element < count; ++element) operation.inputs.push_back({type});
   if (addresses.extra.type != Type::none) operation.inputs.push_back(addresses.extra);
   Machines::each([&](const Machine& machine) {
@@ -309,7 +312,7 @@ TEST_CASE("shared memory: lane 0 may lie below the start where it does not run")
   Operation operation{.op = Op::load,
                       .type = Type::i32,
                       .attr = {.space = Space::shared},
-                      .inputs = {{Type::i64, addresses.shape}}};
+                      .inputs = {{Type::i64, addresses.pattern}}};
   Memory memory;
   for (const Isa isa : isas()) {
     const Lanes got = compile(operation, {.isa = isa, .full = false})
@@ -386,7 +389,7 @@ TEST_CASE("ordered accesses of 16 bytes") {
       operation.attr = {.space = Space::global, .count = 2, .semantics = order, .alignment = 16};
       operation.elements = 2;
       const bool stores = operation.op == Op::store;
-      operation.inputs = {{Type::i64, same ? uniform() : Shape{.kind = ShapeKind::varying}}};
+      operation.inputs = {{Type::i64, same ? uniform() : LanePattern{.kind = LanePatternKind::varying}}};
       if (stores) operation.type = Type::none;
       for (int word = 0; stores && word < 2; ++word) operation.inputs.push_back({Type::i64});
       for (const Isa isa : isas())
@@ -477,7 +480,7 @@ TEST_CASE("a masked row of addresses that no lane reads is not touched") {
     Operation operation{.op = Op::load,
                         .type = Type::i32,
                         .attr = {.space = Space::global},
-                        .inputs = {{Type::i64, addresses.shape}, addresses.extra}};
+                        .inputs = {{Type::i64, addresses.pattern}, addresses.extra}};
     for (const Isa isa : isas()) {
       const Lanes got = compile(operation, {.isa = isa, .full = false})
                             .run({base_lanes(memory, Space::global, addresses), Lanes{0x7fffffff}},

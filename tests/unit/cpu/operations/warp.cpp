@@ -68,7 +68,7 @@ void check_shuffle(const Operation& operation, const Lanes& b, const Lanes& c,
   for (const Isa isa : on) {
     const Lanes got = compile(operation, {.isa = isa}).run({sample(), b, c, filled(0xffffffffu)})[0];
     for (std::size_t lane = 0; lane < 32; ++lane) {
-      const std::uint64_t own_b = operation.inputs[1].shape.scalar() ? b[0] : b[lane];
+      const std::uint64_t own_b = operation.inputs[1].pattern.scalar() ? b[0] : b[lane];
       const Shuffled from =
           reference_shuffle(static_cast<ShuffleMode>(operation.imm), static_cast<int>(lane), own_b, c[0]);
       const std::uint64_t want =
@@ -117,7 +117,7 @@ TEST_CASE("a shuffle from one lane to all is a broadcast") {
 TEST_CASE("a shuffle of a uniform value is that value") {
   Operation operation = shuffle(Op::shuffle, ShuffleMode::down, {Type::i32, uniform_constant(4)},
                                 {Type::i32, uniform_constant(31)});
-  operation.inputs[0].shape = uniform();
+  operation.inputs[0].pattern = uniform();
   operation.result = uniform();
   CHECK(compile(operation, {.isa = isas().back()}).run({filled(77), filled(4), filled(31), filled(~0u)})[0] ==
         filled(77));
@@ -134,7 +134,7 @@ TEST_CASE("votes count the running lanes of the membermask") {
                               .type = mode == VoteMode::ballot ? Type::i32 : Type::i1,
                               .imm = static_cast<std::uint64_t>(mode),
                               .inputs = {{Type::i1}, {Type::i32}}};
-          if (!own_members) operation.inputs[1].shape = uniform();
+          if (!own_members) operation.inputs[1].pattern = uniform();
           if (!own_members) operation.result = uniform();
           const Compiled code = compile(operation, {.isa = isa, .full = full});
           for (const std::uint32_t mask : kMasks) {
@@ -230,7 +230,7 @@ TEST_CASE("reductions take the running lanes of the membermask together") {
       for (const bool full : {true, false})
         for (const bool own_members : {false, true}) {
           Operation operation{.op = Op::reduce, .imm = number, .inputs = {{Type::i32}, {Type::i32}}};
-          if (!own_members) operation.inputs[1].shape = uniform();
+          if (!own_members) operation.inputs[1].pattern = uniform();
           if (!own_members) operation.result = uniform();
           const Compiled code = compile(operation, {.isa = isa, .full = full});
           for (const std::uint32_t mask : kMasks) {

@@ -126,7 +126,7 @@ TEST_CASE("C: kernels are prepared, and modules loaded, in the background") {
   QUERN_GOOD(quern_pending_wait(load, UINT64_MAX, &ended));
   CHECK(ended == 1);
   Module module;
-  QUERN_FAILS(QUERN_USAGE, "needs a place for the module", quern_pending_result(load, nullptr));
+  QUERN_FAILS(QUERN_USAGE, "needs a pointer for the module", quern_pending_result(load, nullptr));
   QUERN_GOOD(quern_pending_result(load, module.place()));
   Kernel kernel;
   QUERN_GOOD(quern_kernel(module, nullptr, kernel.place()));

@@ -458,7 +458,7 @@ def times(x):
   QUERN_FAILS(QUERN_USAGE, "NOTHING", quern_module_bind(module, "NOTHING", &value.array, bound.place()));
   // Source in other languages has its types already.
   const Kernel scale = kernel_of(session, kScalePtx, "scale");
-  QUERN_FAILS(QUERN_UNSUPPORTED, "its source says its types",
+  QUERN_FAILS(QUERN_UNSUPPORTED, "its source gives its types",
               quern_kernel_specialise(scale, "float32", special.place()));
 }
 

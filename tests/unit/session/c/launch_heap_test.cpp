@@ -6,7 +6,7 @@
 #include <functional>
 #include <new>
 
-#include "runtime/driver.hpp"
+#include "runtime/device/driver.hpp"
 #include "session/backends.hpp"
 #include "session/state.hpp"
 #include "support.hpp"

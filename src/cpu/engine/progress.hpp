@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes under the scheduler's mutex that threads outside must learn of. All is guarded by that mutex.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cpu/engine/stream.hpp"
+
+namespace quern::cpu::engine {
+
+/// The kinds of work, each with threads of its own.
+enum class GroupId : std::uint8_t { compute, copy, host };
+inline constexpr std::size_t kGroupCount = 3;
+
+/// Actions to carry out after the mutex is released.
+struct DeferredActions {
+  std::array<std::uint32_t, kGroupCount> notify{};  ///< parked threads
+  std::array<std::uint32_t, kGroupCount> start{};   ///< new threads
+  bool progress = false;                            ///< callers wait for progress
+  std::vector<std::unique_ptr<Command>> finished;   ///< to be destroyed
+  std::vector<std::shared_ptr<Stream>> dropped;     ///< to be released
+
+  bool empty() const noexcept {
+    constexpr std::array<std::uint32_t, kGroupCount> none{};
+    return !progress && notify == none && start == none && finished.empty() && dropped.empty();
+  }
+};
+
+struct Progress {
+  std::uint64_t count = 0;  ///< commands that became ready or ended
+  std::uint32_t waiting_callers = 0;
+  DeferredActions deferred;
+
+  /// A command became ready, which a waiting caller may take, or ended.
+  void note() noexcept {
+    ++count;
+    deferred.progress = waiting_callers > 0;
+  }
+};
+
+}  // namespace quern::cpu::engine

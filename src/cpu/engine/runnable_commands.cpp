@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/engine/runnable_commands.hpp"
+
+#include <pthread.h>
+
+#include "cpu/abi/warp_size.hpp"
+
+namespace quern::cpu::engine {
+namespace {
+
+GroupId group_of(const Command& command) noexcept {
+  if (command.launch() != nullptr) return GroupId::compute;
+  return std::holds_alternative<HostJob>(command.job) ? GroupId::host : GroupId::copy;
+}
+
+std::size_t index_of(GroupId id) noexcept { return static_cast<std::size_t>(id); }
+
+/// True if the launch takes so long that waking a thread pays at once.
+bool is_big(const LaunchJob& launch) noexcept {
+  constexpr std::uint64_t kBigLaunchThreads = 4096;
+  return launch.block_count > 1 &&
+         (launch.cooperative || launch.block_count * launch.needs.warps * kWarpSize >= kBigLaunchThreads);
+}
+
+}  // namespace
+
+RunnableCommands::RunnableCommands(const std::vector<std::unique_ptr<Worker>>& workers, ThreadGroups& groups,
+                                   Progress& progress)
+    : workers_(workers), groups_(groups), progress_(progress) {
+  for (const auto& worker : workers_) free_workers_.push_back(worker.get());
+  std::reverse(free_workers_.begin(), free_workers_.end());  // worker 0 is taken first
+}
+
+void RunnableCommands::add(Command& command) {
+  command.state = Command::State::ready;
+  const GroupId id = group_of(command);
+  const auto is_before = [](const Command* one, const Command* other) {
+    return one->stream->priority() < other->stream->priority();
+  };
+  std::vector<Command*>& ready = ready_[index_of(id)];
+  ready.insert(std::upper_bound(ready.begin(), ready.end(), &command, is_before), &command);
+  progress_.note();
+  groups_.note_work(id, command.launch() != nullptr ? is_big(*command.launch()) : id == GroupId::host);
+}
+
+void RunnableCommands::remove(const Command& launch) {
+  std::erase(ready_[index_of(GroupId::compute)], &launch);
+}
+
+bool RunnableCommands::can_take(const Command& command) const {
+  const LaunchJob* launch = command.launch();
+  if (launch == nullptr) return command.state == Command::State::ready;
+  return command.state != Command::State::queued && !launch->exhausted() && !free_workers_.empty() &&
+         (!launch->cooperative || cooperative_ == nullptr || cooperative_ == &command);
+}
+
+bool RunnableCommands::has_work(GroupId id) const {
+  for (const Command* command : ready_[index_of(id)])
+    if (can_take(*command)) return true;
+  return false;
+}
+
+std::optional<Task> RunnableCommands::try_take(Command& command) {
+  if (!can_take(command)) return std::nullopt;
+  command.state = Command::State::running;
+  const LaunchJob* launch = command.launch();
+  if (launch == nullptr) {
+    std::erase(ready_[index_of(group_of(command))], &command);
+    return Task{&command, nullptr, {}};
+  }
+  if (launch->cooperative) cooperative_ = &command;
+  Worker* worker = free_workers_.back();
+  free_workers_.pop_back();
+  worker->thread = ::pthread_self();
+  worker->command = &command;
+  ++command.participants;
+  return Task{&command, worker, {}};
+}
+
+std::optional<Task> RunnableCommands::take(GroupId id) {
+  for (Command* command : ready_[index_of(id)]) {
+    const std::optional<Task> task = try_take(*command);
+    if (!task) continue;
+    if (has_work(id)) groups_.call_for_help(id, true);
+    return task;
+  }
+  return std::nullopt;
+}
+
+std::optional<Task> RunnableCommands::take(Command& head) {
+  if (std::holds_alternative<HostJob>(head.job)) return std::nullopt;  // only on the thread for them
+  const std::optional<Task> task = try_take(head);
+  if (task && task->worker != nullptr && is_big(*head.launch()))
+    groups_.call_for_help(GroupId::compute, true);
+  return task;
+}
+
+void RunnableCommands::give_back(const Task& task) {
+  free_workers_.push_back(task.worker);
+  task.worker->command = nullptr;
+  --task.command->participants;
+}
+
+bool RunnableCommands::is_over(const Command& launch) {
+  const bool exhausted = launch.launch()->exhausted();
+  if (exhausted) remove(launch);
+  if (has_work(GroupId::compute)) groups_.call_for_help(GroupId::compute, false);  // a worker is free again
+  if (!exhausted || launch.participants > 0) return false;
+  if (cooperative_ == &launch) {
+    cooperative_ = nullptr;
+    if (has_work(GroupId::compute)) groups_.call_for_help(GroupId::compute, true);
+  }
+  return true;
+}
+
+}  // namespace quern::cpu::engine

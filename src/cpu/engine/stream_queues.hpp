@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cpu/engine/fault.hpp"
+#include "cpu/engine/progress.hpp"
+#include "cpu/engine/runnable_commands.hpp"
+#include "cpu/engine/stream.hpp"
+
+namespace quern::cpu::engine {
+
+/// The queues of all streams: which command may start, and the consequences of a finished one. Guarded by the
+/// scheduler's mutex.
+class StreamQueues {
+ public:
+  StreamQueues(RunnableCommands& runnable, Progress& progress) : runnable_(runnable), progress_(progress) {}
+  StreamQueues(const StreamQueues&) = delete;
+  StreamQueues& operator=(const StreamQueues&) = delete;
+
+  static std::shared_ptr<Domain> make_domain();
+  void add(const std::shared_ptr<Stream>& stream);
+  void retire(Stream& stream);
+  /// Submits the only command of a stream, which leaves the domain when that has run.
+  void enqueue_alone(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command);
+  /// Commands submitted to any stream of the domain from now on, also to streams that are made later, run
+  /// after `before`.
+  void wait(Domain& domain, const Dependency& before);
+  /// Scheduler::exclude().
+  void exclude(Domain& domain, std::int64_t since_ns);
+  void close(Domain& domain) { domain.closed_ = true; }
+
+  void enqueue(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command);
+  /// The sequence number of the last command that was submitted to the stream.
+  std::uint64_t issued(const Stream& stream) const noexcept { return stream.issued_; }
+  bool is_idle(const Stream& stream) const noexcept { return stream.queue_.empty(); }
+  /// True if a job submitted now would have nothing to wait for.
+  bool runs_at_once(const Stream& stream) const;
+  static Domain& domain_of(const Stream& stream) noexcept { return *stream.domain_; }
+  /// The legacy stream comes first.
+  std::vector<std::shared_ptr<Stream>> streams_of(const Domain& domain) const;
+  /// The last command of the stream; without a stream if it is idle.
+  Dependency last_command(const std::shared_ptr<Stream>& stream) const;
+  /// The last commands of all streams of the domain that are not idle, without the legacy stream.
+  std::vector<Dependency> last_commands(const Domain& domain) const;
+  /// The command that must run for `stream` to continue: its head, or the head of the stream that blocks it.
+  /// Null if there is none that a thread could take.
+  Command* head_for(const Stream& stream) const;
+
+  /// The stream's head has run.
+  void complete_head(Stream& stream);
+  /// A fault ends the domain: all its launches stop.
+  void end_domain(Domain& domain, FaultKind kind, FaultReport report);
+  /// Stops the launches that the stream has now; copies continue.
+  void stop_launches(const std::shared_ptr<Stream>& stream);
+
+ private:
+  void advance(const std::shared_ptr<Stream>& stream);
+  bool start_head(const std::shared_ptr<Stream>& stream, std::vector<std::shared_ptr<Stream>>& unblocked);
+  void pop_head(Stream& stream, std::vector<std::shared_ptr<Stream>>& unblocked);
+  void stop_head(const std::shared_ptr<Stream>& stream);
+  void drop_from_domain(Stream& stream);
+
+  RunnableCommands& runnable_;
+  Progress& progress_;
+};
+
+/// True for launches that cancelling ends: all but copies made by a kernel.
+bool is_cancellable(const Command& command) noexcept;
+
+}  // namespace quern::cpu::engine

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/thread_annotations.hpp"
+#include "cpu/engine/progress.hpp"
+
+namespace quern::cpu::engine {
+
+/// The threads for one kind of work.
+struct ThreadGroup {
+  std::uint32_t max_threads = 1;
+  std::uint32_t threads = 0;   ///< started
+  std::uint32_t parked = 0;    ///< waiting in `wake`, less those notified
+  std::uint32_t notified = 0;  ///< that shall leave `wake`
+  bool polling = false;
+  std::uint64_t activity = 0;  ///< counts commands that became ready
+  base::ConditionVariable wake;
+};
+
+/// Decides which threads must start or wake up when there is work. Guarded by the scheduler's mutex, except
+/// `wake`, which needs no lock.
+class ThreadGroups {
+ public:
+  ThreadGroups(std::uint32_t compute_threads, Progress& progress) : progress_(progress) {
+    (*this)[GroupId::compute].max_threads = compute_threads;
+  }
+  ThreadGroup& operator[](GroupId id) noexcept { return groups_[static_cast<std::size_t>(id)]; }
+
+  /// A command became ready. Urgent: a thread must look for it soon.
+  void note_work(GroupId id, bool urgent) {
+    ++(*this)[id].activity;
+    call_for_help(id, urgent);
+  }
+  /// Ensures that a thread of the group looks for work. Urgent: soon.
+  void call_for_help(GroupId id, bool urgent);
+
+ private:
+  std::array<ThreadGroup, kGroupCount> groups_;
+  Progress& progress_;
+};
+
+}  // namespace quern::cpu::engine

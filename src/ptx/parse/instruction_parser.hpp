@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ptx/parse/context.hpp"
+#include "ptx/parse/operand_parser.hpp"
+
+namespace quern::ptx {
+
+/// "Instruction Statements": guard, opcode, dotted words, operands; and the forms of call.
+class InstructionParser {
+ public:
+  InstructionParser(ParseContext& context, Function& function, RegisterTable& registers)
+      : context_(context),
+        tokens_(context.tokens),
+        function_(function),
+        operands_(context, function, registers) {}
+
+  /// Reads an instruction at `location` to the end of the function's body.
+  bool parse(std::uint32_t location);
+
+ private:
+  bool parse_guard(Instruction& into);
+  bool parse_opcode(Instruction& into);
+  bool parse_word(Instruction& into);
+  bool parse_operands(Instruction& into);
+  bool parse_call(Instruction& into);
+  bool parse_call_list(Instruction& into, VectorOperand& list);
+
+  ParseContext& context_;
+  TokenStream& tokens_;
+  Function& function_;
+  OperandParser operands_;
+};
+
+}  // namespace quern::ptx
