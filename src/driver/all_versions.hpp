@@ -12,3 +12,14 @@
 #define __CUDA_API_VERSION_INTERNAL_ODR
 // NOLINTEND(bugprone-reserved-identifier)
 #include <cuda.h>
+// The driver's functions for profilers have a header of their own, which not every set of headers has.
+#if __has_include(<cudaProfiler.h>)
+#include <cudaProfiler.h>
+#else
+extern "C" {
+typedef enum CUoutput_mode_enum { CU_OUT_KEY_VALUE_PAIR = 0, CU_OUT_CSV = 1 } CUoutput_mode;
+CUresult CUDAAPI cuProfilerInitialize(const char* config_file, const char* output_file, CUoutput_mode mode);
+CUresult CUDAAPI cuProfilerStart(void);
+CUresult CUDAAPI cuProfilerStop(void);
+}
+#endif

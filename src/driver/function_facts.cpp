@@ -23,6 +23,8 @@ std::string_view to_string(DriverObject object) noexcept {
       return "module";
     case DriverObject::link:
       return "link";
+    case DriverObject::library:
+      return "library";
     case DriverObject::context:
       return "context";
     case DriverObject::primary:

@@ -19,6 +19,7 @@ enum class DriverObject : std::uint8_t {
   event,
   module,
   link,
+  library,
   context,
   primary,  ///< a retain of a device's primary context
   current,  ///< a push on the thread's stack of contexts

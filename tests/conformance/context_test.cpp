@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <thread>
 
 #include "suite.hpp"
@@ -102,4 +103,137 @@ TEST_CASE_FIXTURE(Fixture, "a context can be used from another thread") {
     CHECK(launch("empty", 4, 32, nullptr) == CUDA_SUCCESS);
     CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
   }).join();
+}
+
+TEST_CASE("contexts of every version of cuCtxCreate") {
+  CUcontext context = nullptr, current = nullptr;
+  unsigned version = 0, flags = 99;
+  REQUIRE(CU(cuCtxCreate)(&context, CU_CTX_SCHED_SPIN, 0) == CUDA_SUCCESS);
+  CHECK(CU(cuCtxGetApiVersion)(context, &version) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(version == 3010);
+  CHECK(CU(cuCtxGetFlags)(&flags) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(flags == CU_CTX_SCHED_SPIN);
+  CHECK(CU(cuCtxPopCurrent)(&current) == CUDA_SUCCESS);
+  CHECK(current == context);
+  CHECK(CU(cuCtxPushCurrent)(context) == CUDA_SUCCESS);
+  CHECK(CU(cuCtxDestroy)(context) == CUDA_SUCCESS);
+  REQUIRE(CU(cuCtxCreate_v2)(&context, CU_CTX_MAP_HOST, 0) == CUDA_SUCCESS);
+  CHECK(CU(cuCtxGetApiVersion)(nullptr, &version) == CUDA_SUCCESS);
+  CHECK(version == 3020);
+  CHECK(CU(cuCtxDestroy)(context) == CUDA_SUCCESS);
+  REQUIRE(CU(cuCtxCreate_v3)(&context, nullptr, 0, 0, 0) == CUDA_SUCCESS);
+  CHECK(CU(cuCtxDestroy)(context) == CUDA_SUCCESS);
+  CHECK(CU(cuCtxCreate)(&context, CU_CTX_SCHED_SPIN | CU_CTX_SCHED_YIELD, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuCtxCreate_v2)(nullptr, 0, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuCtxCreate_v2)(&context, 0, 99) == CUDA_ERROR_INVALID_DEVICE);
+  CUexecAffinityParam affinity{};
+  affinity.type = CU_EXEC_AFFINITY_TYPE_SM_COUNT;
+  affinity.param.smCount.val = 1;
+  if (is_cpu())
+    CHECK(CU(cuCtxCreate_v3)(&context, &affinity, 1, 0, 0) == CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+  CHECK(CU(cuCtxGetApiVersion)(nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("a context lives until its last use is detached") {
+  CUcontext context = nullptr, attached = nullptr;
+  CHECK(CU(cuCtxAttach)(&attached, 0) == CUDA_ERROR_INVALID_CONTEXT);
+  REQUIRE(CU(cuCtxCreate_v2)(&context, 0, 0) == CUDA_SUCCESS);
+  CHECK(CU(cuCtxAttach)(&attached, 1) == CUDA_ERROR_INVALID_VALUE);
+  REQUIRE(CU(cuCtxAttach)(&attached, 0) == CUDA_SUCCESS);
+  CHECK(attached == context);
+  CHECK(CU(cuCtxDetach)(context) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(CU(cuCtxDetach)(context) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(CU(cuCtxDetach)(context) == CUDA_ERROR_INVALID_CONTEXT);
+}
+
+TEST_CASE_FIXTURE(Fixture, "flags, identity and hints of a context") {
+  unsigned flags = 99;
+  CHECK(CU(cuCtxSetFlags)(CU_CTX_SCHED_BLOCKING_SYNC) == CUDA_SUCCESS);
+  CHECK(CU(cuCtxGetFlags)(&flags) == CUDA_SUCCESS);
+  CHECK((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_BLOCKING_SYNC);
+  CHECK(CU(cuCtxSetFlags)(0x1000) == CUDA_ERROR_INVALID_VALUE);
+  unsigned long long id = 0, same = 0, other = 0;
+  CHECK(CU(cuCtxGetId)(context, &id) == CUDA_SUCCESS);
+  CHECK(CU(cuCtxGetId)(nullptr, &same) == CUDA_SUCCESS);
+  CHECK(id == same);
+  CHECK(CU(cuCtxGetId)(context, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CUdevice device = 7;
+  {
+    const Fixture second;
+    CHECK(CU(cuCtxGetId)(nullptr, &other) == CUDA_SUCCESS);
+    CHECK(other != id);
+    CHECK(CU(cuCtxGetDevice_v2)(&device, context) == CUDA_SUCCESS);
+    CHECK(device == 0);
+    CHECK(CU(cuCtxSynchronize_v2)(context) == CUDA_SUCCESS);
+  }
+  CHECK(CU(cuCtxSynchronize_v2)(nullptr) == CUDA_SUCCESS);
+  if (is_cpu())
+    CHECK(CU(cuCtxGetDevice_v2)(&device, reinterpret_cast<CUcontext>(0x1234)) == CUDA_ERROR_INVALID_CONTEXT);
+  CUfunc_cache cache = CU_FUNC_CACHE_PREFER_L1;
+  CHECK(CU(cuCtxGetCacheConfig)(&cache) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(cache == CU_FUNC_CACHE_PREFER_NONE);
+  CHECK(CU(cuCtxSetCacheConfig)(CU_FUNC_CACHE_PREFER_SHARED) == CUDA_SUCCESS);
+  CHECK(CU(cuCtxGetCacheConfig)(&cache) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(cache == CU_FUNC_CACHE_PREFER_SHARED);
+  CUsharedconfig shared{};
+  CHECK(CU(cuCtxSetSharedMemConfig)(CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) == CUDA_SUCCESS);
+  CHECK(CU(cuCtxGetSharedMemConfig)(&shared) == CUDA_SUCCESS);
+  CHECK(shared == CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE);
+  CUexecAffinityParam affinity{};
+  if (is_cpu()) {
+    CHECK(CU(cuCtxGetExecAffinity)(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT) ==
+          CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+    CHECK(CU(cuCtxResetPersistingL2Cache)() == CUDA_SUCCESS);
+  }
+  CHECK(CU(cuProfilerStart)() == CUDA_SUCCESS);
+  CHECK(CU(cuProfilerStop)() == CUDA_SUCCESS);
+}
+
+TEST_CASE("flags of the primary context hold whether it is active or not") {
+  unsigned flags = 99;
+  int active = 9;
+  CHECK(CU(cuDevicePrimaryCtxSetFlags)(0, CU_CTX_SCHED_YIELD) == CUDA_SUCCESS);
+  CHECK(cu().cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS);
+  CHECK((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_YIELD);
+  CUcontext primary = nullptr;
+  REQUIRE(cu().cuDevicePrimaryCtxRetain(&primary, 0) == CUDA_SUCCESS);
+  CHECK(CU(cuDevicePrimaryCtxSetFlags_v2)(0, 0) == CUDA_SUCCESS);
+  CHECK(cu().cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS);
+  CHECK((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_AUTO);
+  CHECK(CU(cuDevicePrimaryCtxSetFlags_v2)(0, 7) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuDevicePrimaryCtxSetFlags_v2)(99, 0) == CUDA_ERROR_INVALID_DEVICE);
+  CHECK(CU(cuDevicePrimaryCtxReset)(0) == CUDA_SUCCESS);
+  CHECK(CU(cuDevicePrimaryCtxRelease)(0) == CUDA_SUCCESS);
+}
+
+TEST_CASE_FIXTURE(Fixture, "an event of a context is after all of its streams, and a context waits for one") {
+  const CUstream first = stream(), second = stream();
+  std::atomic<bool> go{false}, done{false};
+  const auto wait = [](void* flag) {
+    while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::yield();
+  };
+  const CUevent all = event();
+  REQUIRE(cu().cuLaunchHostFunc(first, wait, &go) == CUDA_SUCCESS);
+  REQUIRE(CU(cuCtxRecordEvent)(context, all) == CUDA_SUCCESS);
+  CHECK(cu().cuEventQuery(all) == CUDA_ERROR_NOT_READY);
+  REQUIRE(CU(cuCtxWaitEvent)(context, all) == CUDA_SUCCESS);
+  const auto note = [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); };
+  REQUIRE(cu().cuLaunchHostFunc(second, note, &done) == CUDA_SUCCESS);
+  const CUstream later = stream();  // work of streams that come later is future work, too
+  CHECK(cu().cuStreamQuery(second) == CUDA_ERROR_NOT_READY);
+  if (is_cpu()) CHECK(cu().cuStreamQuery(later) == CUDA_ERROR_NOT_READY);
+  CHECK_FALSE(done);
+  go = true;
+  CHECK(cu().cuEventSynchronize(all) == CUDA_SUCCESS);
+  CHECK(cu().cuStreamSynchronize(second) == CUDA_SUCCESS);
+  CHECK(done);
+  CHECK(cu().cuStreamSynchronize(later) == CUDA_SUCCESS);
+  {
+    const Fixture other;
+    CHECK(CU(cuCtxRecordEvent)(other.context, all) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(CU(cuCtxWaitEvent)(other.context, all) == CUDA_SUCCESS);
+  }
+  if (is_cpu())
+    CHECK(CU(cuCtxWaitEvent)(context, reinterpret_cast<CUevent>(0x1234)) == CUDA_ERROR_INVALID_HANDLE);
 }

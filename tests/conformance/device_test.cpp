@@ -80,6 +80,47 @@ TEST_CASE("memory and identity of a device") {
   CHECK(std::memcmp(first.bytes, again.bytes, sizeof first.bytes) == 0);
 }
 
+TEST_CASE("properties and addresses of a device agree with its attributes") {
+  int major = 0, minor = 0;
+  CHECK(CU(cuDeviceComputeCapability)(&major, &minor, 0) == CUDA_SUCCESS);
+  CHECK(major == attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+  CHECK(minor == attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  CHECK(CU(cuDeviceComputeCapability)(&major, nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
+  CUdevprop properties{};
+  CHECK(CU(cuDeviceGetProperties)(&properties, 0) == CUDA_SUCCESS);
+  CHECK(properties.maxThreadsPerBlock == 1024);
+  CHECK(properties.maxThreadsDim[2] == 64);
+  CHECK(properties.maxGridSize[0] == 2147483647);
+  CHECK(properties.SIMDWidth == 32);
+  CHECK(properties.regsPerBlock == attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK));
+  CHECK(CU(cuDeviceGetProperties)(&properties, 99) == CUDA_ERROR_INVALID_DEVICE);
+  char text[32] = "";
+  CHECK(CU(cuDeviceGetPCIBusId)(text, sizeof text, 0) == CUDA_SUCCESS);
+  CHECK(std::strlen(text) == 12);
+  CHECK(CU(cuDeviceGetPCIBusId)(text, 5, 0) == CUDA_ERROR_INVALID_VALUE);
+  CUdevice device = 7;
+  CHECK(CU(cuDeviceGetByPCIBusId)(&device, text) == CUDA_SUCCESS);
+  CHECK(device == 0);
+  if (is_cpu()) {
+    CHECK(std::string(text) == "0000:00:00.0");
+    for (const char* form : {"0000:00:00", "00:00.0", "0:0:0.0"})
+      CHECK_MESSAGE(CU(cuDeviceGetByPCIBusId)(&device, form) == CUDA_SUCCESS, form);
+    for (const char* form : {"", "0", "x:0:0.0", "0000:00:00.0z"})
+      CHECK_MESSAGE(CU(cuDeviceGetByPCIBusId)(&device, form) == CUDA_ERROR_INVALID_VALUE, form);
+    CHECK(CU(cuDeviceGetByPCIBusId)(&device, "0001:00:00.0") == CUDA_ERROR_INVALID_DEVICE);
+  }
+  unsigned brief = 0;
+  CHECK(CU(cuDeviceTotalMem)(&brief, 0) == CUDA_SUCCESS);
+  CHECK(brief > 0);
+  int supported = 9;
+  CHECK(CU(cuDeviceGetExecAffinitySupport)(&supported, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(supported == 0);
+  CUuuid first{}, second{};
+  CHECK(CU(cuDeviceGetUuid)(&first, 0) == CUDA_SUCCESS);
+  CHECK(cu().cuDeviceGetUuid_v2(&second, 0) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(std::memcmp(first.bytes, second.bytes, sizeof first.bytes) == 0);
+}
+
 TEST_CASE("results have names and sentences") {
   const char* text = nullptr;
   CHECK(cu().cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text) == CUDA_SUCCESS);

@@ -189,3 +189,64 @@ TEST_CASE_FIXTURE(Fixture, "recursion to a moderate depth works") {
   REQUIRE(launch("recurse", 1, 32, nullptr, out, 100u) == CUDA_SUCCESS);
   CHECK(download<std::uint32_t>(out, 1)[0] == 5050);
 }
+
+TEST_CASE_FIXTURE(Fixture, "the deprecated functions set a launch bit by bit") {
+  const CUfunction saxpy = function("saxpy");
+  const CUdeviceptr x = upload<float>({1, 2, 3, 4, 5}), y = upload<float>({10, 20, 30, 40, 50});
+  if (is_cpu()) CHECK(CU(cuLaunch)(saxpy) == CUDA_ERROR_INVALID_VALUE);  // no block shape yet
+  CHECK(CU(cuFuncSetBlockShape)(saxpy, 64, 1, 1) == CUDA_SUCCESS);
+  CHECK(CU(cuFuncSetSharedSize)(saxpy, 0) == CUDA_SUCCESS);
+  CHECK(CU(cuParamSetSize)(saxpy, 24) == CUDA_SUCCESS);
+  CHECK(CU(cuParamSeti)(saxpy, 0, 4) == CUDA_SUCCESS);
+  CHECK(CU(cuParamSetf)(saxpy, 4, 2.0f) == CUDA_SUCCESS);
+  CUdeviceptr pointers[] = {x, y};
+  CHECK(CU(cuParamSetv)(saxpy, 8, pointers, sizeof pointers) == CUDA_SUCCESS);
+  REQUIRE(CU(cuLaunch)(saxpy) == CUDA_SUCCESS);
+  CHECK(download<float>(y, 5) == std::vector<float>{12, 24, 36, 48, 50});
+  REQUIRE(CU(cuLaunchGrid)(saxpy, 1, 1) == CUDA_SUCCESS);
+  REQUIRE(CU(cuLaunchGridAsync)(saxpy, 1, 1, stream(CU_STREAM_DEFAULT)) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(download<float>(y, 5) == std::vector<float>{16, 32, 48, 64, 50});
+  CHECK(CU(cuLaunchGrid)(saxpy, 0, 1) == CUDA_ERROR_INVALID_VALUE);
+  if (is_cpu()) {
+    CHECK(CU(cuFuncSetBlockShape)(saxpy, 2048, 1, 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(CU(cuFuncSetBlockShape)(function("at_most_64"), 65, 1, 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(CU(cuFuncSetSharedSize)(saxpy, 1 << 20) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(CU(cuParamSeti)(saxpy, -4, 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(CU(cuParamSetSize)(saxpy, 1 << 20) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(CU(cuParamSeti)(nullptr, 0, 1) == CUDA_ERROR_INVALID_HANDLE);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "cooperative launches: all blocks are there at one time, or none is") {
+  CUmodule waiting = nullptr;
+  REQUIRE(cu().cuModuleLoadData(&waiting, kWaitingModule) == CUDA_SUCCESS);
+  CUfunction meet = nullptr;
+  REQUIRE(cu().cuModuleGetFunction(&meet, waiting, "meet") == CUDA_SUCCESS);
+  CUdeviceptr words = upload(std::vector<std::uint32_t>(3, 0));
+  void* parameters[] = {&words};
+  const CUstream its_stream = stream();
+  REQUIRE(CU(cuLaunchCooperativeKernel)(meet, 2, 1, 1, 32, 1, 1, 0, its_stream, parameters) == CUDA_SUCCESS);
+  REQUIRE(cu().cuStreamSynchronize(its_stream) == CUDA_SUCCESS);
+  CHECK(download<std::uint32_t>(words, 3) == std::vector<std::uint32_t>{64, 64, 64});
+  CHECK(CU(cuLaunchCooperativeKernel)(meet, 1 << 20, 1, 1, 1024, 1, 1, 0, nullptr, parameters) ==
+        CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  if (!is_cpu()) return;  // GPUs need not have launches over several devices
+  CUDA_LAUNCH_PARAMS one{meet, 2, 1, 1, 32, 1, 1, 0, its_stream, parameters};
+  words = upload(std::vector<std::uint32_t>(3, 0));
+  REQUIRE(CU(cuLaunchCooperativeKernelMultiDevice)(&one, 1, 0) == CUDA_SUCCESS);
+  REQUIRE(cu().cuStreamSynchronize(its_stream) == CUDA_SUCCESS);
+  CHECK(download<std::uint32_t>(words, 3) == std::vector<std::uint32_t>{64, 64, 64});
+  one.hStream = nullptr;
+  CHECK(CU(cuLaunchCooperativeKernelMultiDevice)(&one, 1, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuLaunchCooperativeKernelMultiDevice)(&one, 99, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuLaunchCooperativeKernelMultiDevice)(nullptr, 1, 0) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "preferences of functions are accepted") {
+  CHECK(CU(cuFuncSetCacheConfig)(function("saxpy"), CU_FUNC_CACHE_PREFER_SHARED) == CUDA_SUCCESS);
+  CHECK(CU(cuFuncSetSharedMemConfig)(function("saxpy"), CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE) ==
+        CUDA_SUCCESS);
+  if (is_cpu())
+    CHECK(CU(cuFuncSetCacheConfig)(nullptr, CU_FUNC_CACHE_PREFER_L1) == CUDA_ERROR_INVALID_HANDLE);
+}

@@ -186,6 +186,61 @@ TEST_CASE_FIXTURE(Fixture, "a kernel's values do not depend on the level of opti
 
 namespace {
 
+/// A kernel with a loop that adds to `count` f64 values, and then stores them all.
+std::string accumulating(int count) {
+  const std::string number = std::to_string(count + 1);
+  std::string text = std::string(kEmptyModule) +
+                     ".visible .entry accumulate(.param .u64 x, .param .u32 n)\n{\n" + "  .reg .f64 %fd<" +
+                     number + ">; .reg .f64 %l<" + number +
+                     ">; .reg .b64 %rd<2>; .reg .b32 %r<3>; .reg .pred %p;\n" +
+                     "  ld.param.u64 %rd1, [x];\n  ld.param.u32 %r1, [n];\n";
+  const auto each = [&](const auto& line) {
+    for (int i = 1; i <= count; ++i) text += "  " + line(std::to_string(i), std::to_string(8 * i)) + "\n";
+  };
+  each([](const std::string& i, const std::string&) { return "mov.f64 %fd" + i + ", 0d0000000000000000;"; });
+  text += "again:\n";
+  each([](const std::string& i, const std::string& at) {
+    return "ld.volatile.global.f64 %l" + i + ", [%rd1+" + at + "]; add.f64 %fd" + i + ", %fd" + i + ", %l" +
+           i + ";";
+  });
+  text += "  sub.u32 %r1, %r1, 1;\n  setp.ne.u32 %p, %r1, 0;\n  @%p bra again;\n";
+  each([](const std::string& i, const std::string& at) {
+    return "st.global.f64 [%rd1+" + at + "], %fd" + i + ";";
+  });
+  return text + "  ret;\n}\n";
+}
+
+/// An attribute of kernel `accumulate`, loaded with CU_JIT_MAX_REGISTERS if that is not 0.
+int attribute_of(const std::string& text, CUfunction_attribute attribute, std::uintptr_t max_registers = 0) {
+  CUjit_option option = CU_JIT_MAX_REGISTERS;
+  void* value = reinterpret_cast<void*>(max_registers);
+  CUmodule loaded = nullptr;
+  REQUIRE(cu().cuModuleLoadDataEx(&loaded, text.c_str(), max_registers == 0 ? 0 : 1, &option, &value) ==
+          CUDA_SUCCESS);
+  CUfunction accumulate = nullptr;
+  REQUIRE(cu().cuModuleGetFunction(&accumulate, loaded, "accumulate") == CUDA_SUCCESS);
+  int result = 0;
+  REQUIRE(cu().cuFuncGetAttribute(&result, attribute, accumulate) == CUDA_SUCCESS);
+  CHECK(cu().cuModuleUnload(loaded) == CUDA_SUCCESS);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "registers hold what is alive over a loop, within the limit of loading") {
+  const std::string few = accumulating(2), many = accumulating(30);
+  CHECK(attribute_of(few, CU_FUNC_ATTRIBUTE_NUM_REGS) < 40);
+  CHECK(attribute_of(many, CU_FUNC_ATTRIBUTE_NUM_REGS) >= 60);  // 30 values of 64 bits
+  CHECK(attribute_of(many, CU_FUNC_ATTRIBUTE_NUM_REGS, 40) <= 40);
+  CHECK(attribute_of(many, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES) == 0);
+  CHECK(attribute_of(many, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, 40) > 0);  // what does not fit is spilled
+  std::string bounded = many;
+  bounded.insert(bounded.find("\n{"), " .maxnreg 48");
+  CHECK(attribute_of(bounded, CU_FUNC_ATTRIBUTE_NUM_REGS) <= 48);
+}
+
+namespace {
+
 constexpr const char* kCaller = R"(.version 7.0
 .target sm_50
 .address_size 64

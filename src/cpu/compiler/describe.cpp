@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/compiler/describe.hpp"
 
+#include "cpu/compiler/registers.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -22,32 +24,6 @@ bool given(const std::array<std::uint32_t, 3>& extents) { return extents[0] != 0
 std::uint32_t max_threads(const ptx::PerformanceDirectives& directives) {
   const auto& extents = given(directives.reqntid) ? directives.reqntid : directives.maxntid;
   return given(extents) ? static_cast<std::uint32_t>(std::min<std::uint64_t>(product(extents), 1024)) : 1024;
-}
-
-/// 32-bit registers that the values alive at one time would take on a GPU, roughly: most values die in their
-/// block, so the fullest block's count of values that later ones of it or other blocks read is a fair bound.
-std::uint32_t estimate_registers(const ir::Function& function) {
-  std::vector<std::uint32_t> last_use(function.insts.size(), 0);
-  std::uint32_t most = 0;
-  for (const ir::Block& block : function.blocks) {
-    std::fill(last_use.begin(), last_use.end(), 0u);
-    for (std::uint32_t i = 0; i < block.insts.size(); ++i)
-      for (const ir::Value arg : function[block.insts[i]].args) last_use[arg] = i;
-    std::vector<std::int64_t> change(block.insts.size() + 1, 0);
-    for (std::uint32_t i = 0; i < block.insts.size(); ++i) {
-      const ir::Value value = block.insts[i];
-      const auto words = static_cast<std::int64_t>((ir::bit_size(function[value].type) + 31) / 32);
-      if (function[value].op == ir::Op::constant || last_use[value] <= i) continue;
-      change[i] += words;
-      change[last_use[value]] -= words;
-    }
-    std::int64_t alive = 0;
-    for (const std::int64_t delta : change) {
-      alive += delta;
-      most = std::max(most, static_cast<std::uint32_t>(std::max<std::int64_t>(alive, 0)));
-    }
-  }
-  return std::clamp<std::uint32_t>(most + 10, 16, 255);
 }
 
 std::uint64_t const_bytes(const ptx::Module& module) {

@@ -27,6 +27,7 @@ Contexts::Contexts(const Services& services, std::uint32_t device_count) : servi
     auto context = std::make_shared<Context>();
     context->device = device;
     context->primary = true;
+    context->version = kApiVersion;
     primaries_.push_back(contexts_.insert(std::move(context)));
   }
 }
@@ -40,13 +41,37 @@ std::shared_ptr<ContextState> Contexts::make_state(std::uint32_t device) {
   return state;
 }
 
-CUcontext Contexts::make(std::uint32_t device, unsigned flags) {
+std::shared_ptr<Context> Contexts::find(CUcontext handle) {
+  std::shared_ptr<Context> context = contexts_.find(handle);
+  require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  return context;
+}
+
+CUcontext Contexts::make(std::uint32_t device, unsigned flags, unsigned version) {
   auto context = std::make_shared<Context>();
   const base::LockGuard lock(mutex_);
   context->device = device;
   context->flags = flags;
+  context->version = version;
   context->state = make_state(device);
   return contexts_.insert(std::move(context));
+}
+
+void Contexts::attach(CUcontext handle) {
+  const base::LockGuard lock(mutex_);
+  const std::shared_ptr<Context> context = find(handle);
+  require(!context->primary, CUDA_ERROR_INVALID_CONTEXT);
+  ++context->attached;
+}
+
+void Contexts::detach(CUcontext handle) {
+  {
+    const base::LockGuard lock(mutex_);
+    const std::shared_ptr<Context> context = find(handle);
+    require(!context->primary, CUDA_ERROR_INVALID_CONTEXT);
+    if (--context->attached > 0) return;
+  }
+  destroy(handle);
 }
 
 CUcontext Contexts::retain_primary(std::uint32_t device) {
@@ -85,6 +110,36 @@ std::pair<unsigned, bool> Contexts::primary_state(std::uint32_t device) {
   const base::LockGuard lock(mutex_);
   const std::shared_ptr<Context> context = contexts_.find(primaries_[device]);
   return {context->flags, context->state != nullptr};
+}
+
+void Contexts::set_primary_flags(std::uint32_t device, unsigned flags) {
+  const base::LockGuard lock(mutex_);
+  find(primaries_[device])->flags = flags;
+}
+
+Contexts::Settings Contexts::settings_of(CUcontext handle) {
+  const base::LockGuard lock(mutex_);
+  const std::shared_ptr<Context> context = find(handle);
+  return {context->flags, context->version};
+}
+
+void Contexts::set_flags(CUcontext handle, unsigned flags) {
+  const base::LockGuard lock(mutex_);
+  find(handle)->flags = flags;
+}
+
+std::shared_ptr<ContextState> Contexts::state_of(CUcontext handle) {
+  const base::LockGuard lock(mutex_);
+  std::shared_ptr<ContextState> state = find(handle)->state;
+  require(state != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  return state;
+}
+
+CUcontext Contexts::or_current(CUcontext context) {
+  if (context != nullptr) return context;
+  const std::vector<CUcontext>& stack = context_stack();
+  require(!stack.empty() && stack.back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  return stack.back();
 }
 
 void Contexts::destroy(CUcontext handle) {

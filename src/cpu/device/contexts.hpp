@@ -29,15 +29,37 @@ class Contexts {
   };
   Contexts(const Services& services, std::uint32_t device_count);
 
-  CUcontext make(std::uint32_t device, unsigned flags) QUERN_EXCLUDES(mutex_);
+  /// `version`: the API version that cuCtxGetApiVersion tells.
+  CUcontext make(std::uint32_t device, unsigned flags, unsigned version = kApiVersion) QUERN_EXCLUDES(mutex_);
   /// Throws Failure(CUDA_ERROR_INVALID_CONTEXT) unless it is the handle of a context that a client made.
   void destroy(CUcontext context) QUERN_EXCLUDES(mutex_);
+
+  /// Counts a further use of a context that a client made; detach() destroys it after the last one. Throw
+  /// Failure(CUDA_ERROR_INVALID_CONTEXT).
+  void attach(CUcontext context) QUERN_EXCLUDES(mutex_);
+  void detach(CUcontext context) QUERN_EXCLUDES(mutex_);
 
   CUcontext retain_primary(std::uint32_t device) QUERN_EXCLUDES(mutex_);
   void release_primary(std::uint32_t device) QUERN_EXCLUDES(mutex_);
   void reset_primary(std::uint32_t device) QUERN_EXCLUDES(mutex_);
   /// Its flags and whether it is active.
   std::pair<unsigned, bool> primary_state(std::uint32_t device) QUERN_EXCLUDES(mutex_);
+
+  void set_primary_flags(std::uint32_t device, unsigned flags) QUERN_EXCLUDES(mutex_);
+
+  /// The flags and the API version of a context. Throws Failure(CUDA_ERROR_INVALID_CONTEXT).
+  struct Settings {
+    unsigned flags = 0;
+    unsigned version = 0;
+  };
+  Settings settings_of(CUcontext context) QUERN_EXCLUDES(mutex_);
+  void set_flags(CUcontext context, unsigned flags) QUERN_EXCLUDES(mutex_);
+  /// The state of a context, also of one that a fault ended. Throws Failure: no context's handle, or a
+  /// destroyed one.
+  std::shared_ptr<ContextState> state_of(CUcontext context) QUERN_EXCLUDES(mutex_);
+  /// `context`, or for null this thread's current context. Throws Failure(CUDA_ERROR_INVALID_CONTEXT): there
+  /// is none.
+  static CUcontext or_current(CUcontext context);
 
   /// Throws Failure(CUDA_ERROR_INVALID_CONTEXT) unless it is a context's handle.
   std::uint32_t device_of(CUcontext context) QUERN_EXCLUDES(mutex_);
@@ -49,7 +71,12 @@ class Contexts {
   /// Waits until nothing runs in that context.
   void synchronize(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
 
+  /// Of contexts of 64-bit addresses, and of those of cuCtxCreate's first version.
+  static constexpr unsigned kApiVersion = 3020;
+  static constexpr unsigned kOldApiVersion = 3010;
+
  private:
+  std::shared_ptr<Context> find(CUcontext handle) QUERN_REQUIRES(mutex_);
   std::shared_ptr<ContextState> make_state(std::uint32_t device) QUERN_REQUIRES(mutex_);
   /// Waits for running work, then releases everything that belongs to the state. Host memory of a context
   /// that a fault ended is kept if keep_host_memory() requested that.

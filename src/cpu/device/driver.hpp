@@ -3,6 +3,7 @@
 // Driver, made by cuInit and never destroyed (its threads run until the process ends), is what stands for it.
 //
 // Lock order (an outer lock is taken first; no other two are ever held together):
+//   0. LibraryObject::mutex_
 //   1. Contexts::mutex_
 //   2. ObjectTables::mutex_
 //   3. FunctionObject::mutex_, ModuleObject::mutex, EventObject::mutex, LinkObject::mutex

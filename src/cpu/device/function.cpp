@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "base/clock.hpp"
 #include "base/thread.hpp"
 #include "cpu/device/code_cache.hpp"
 #include "cpu/device/driver.hpp"
@@ -28,11 +29,22 @@ void tell_generation(const ContextState& context, const std::string& kernel, boo
 
 void set_generate_sink(GenerateSink sink) noexcept { generate_sink.store(sink); }
 
-FunctionObject::FunctionObject(std::shared_ptr<ModuleObject> module, const KernelInfo& info)
+FunctionSettings::FunctionSettings(const KernelInfo& info)
     : max_dynamic_shared_bytes(static_cast<std::uint32_t>(
-          kStaticSharedBytes - std::min<std::uint64_t>(info.static_shared_bytes, kStaticSharedBytes))),
-      module_(std::move(module)),
-      info_(&info) {
+          kStaticSharedBytes - std::min<std::uint64_t>(info.static_shared_bytes, kStaticSharedBytes))) {}
+
+void FunctionSettings::follow(const FunctionSettings& kernel) noexcept {
+  if (!has_own_dynamic.load()) max_dynamic_shared_bytes.store(kernel.max_dynamic_shared_bytes.load());
+  if (!has_own_carveout.load()) carveout.store(kernel.carveout.load());
+}
+
+void FunctionSettings::keep(CUfunction_attribute attribute) noexcept {
+  if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) has_own_dynamic.store(true);
+  if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) has_own_carveout.store(true);
+}
+
+FunctionObject::FunctionObject(std::shared_ptr<ModuleObject> module, const KernelInfo& info)
+    : settings(info), module_(std::move(module)), info_(&info) {
   const auto found = module_->shared->ptx_by_name.find(info.name);
   require(found != module_->shared->ptx_by_name.end(), CUDA_ERROR_NOT_FOUND);
   ptx_ = found->second;
@@ -57,9 +69,13 @@ FunctionObject::Variant& FunctionObject::variant_for(const Specialisation& speci
   return *variants_.back();
 }
 
-const LoadedCode& FunctionObject::code_for(const Specialisation& specialisation) {
+const LoadedCode& FunctionObject::code_for(const Specialisation& specialisation,
+                                           std::optional<std::int64_t>* made_since_ns) {
   Variant& variant = variant_for(specialisation);
-  if (!variant.made.load(std::memory_order_acquire)) make(variant);
+  if (!variant.made.load(std::memory_order_acquire)) {
+    if (made_since_ns != nullptr) *made_since_ns = base::now_ns();
+    make(variant);
+  }
   require(variant.result == CUDA_SUCCESS, variant.result);
   return variant.loaded;
 }

@@ -9,7 +9,7 @@
 namespace quern::cpu::device {
 
 /// The kind of object that a handle names; part of the handle, so that a stream is never taken for a module.
-enum class HandleKind : std::uint8_t { context = 1, module, function, stream, event, link };
+enum class HandleKind : std::uint8_t { context = 1, module, function, stream, event, link, library, kernel };
 
 /// The handle of an object: `Handle`, its C type, and `kKind`. Specialised beside each object.
 template <class Object>
@@ -39,6 +39,12 @@ class HandleTable {
     slots_.for_each([&](std::uint64_t slot, Pointer& object) { visit(encode(slot), object); });
   }
 
+  /// True if it is the handle of such an object, or was one.
+  static bool is_mine(Handle handle) noexcept {
+    return (reinterpret_cast<std::uint64_t>(handle) & ((1u << kKindBits) - 1)) ==
+           static_cast<std::uint64_t>(kKind);
+  }
+
  private:
   static constexpr unsigned kKindBits = 6;
   static constexpr HandleKind kKind = HandleTraits<Object>::kKind;
@@ -47,10 +53,6 @@ class HandleTable {
   }
   static std::uint64_t decode(Handle handle) noexcept {
     return reinterpret_cast<std::uint64_t>(handle) >> kKindBits;
-  }
-  static bool is_mine(Handle handle) noexcept {
-    return (reinterpret_cast<std::uint64_t>(handle) & ((1u << kKindBits) - 1)) ==
-           static_cast<std::uint64_t>(kKind);
   }
   base::SlotTable<Pointer> slots_;
 };

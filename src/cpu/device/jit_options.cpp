@@ -23,10 +23,10 @@ JitOptions::JitOptions(unsigned count, CUjit_option* options, void** values) {
     // accepted.
     switch (options[i]) {
       case CU_JIT_MAX_REGISTERS:
-        max_registers_ = number(values[i]);
+        settings_.max_registers = number(values[i]);
         break;
       case CU_JIT_OPTIMIZATION_LEVEL:
-        optimises_ = number(values[i]) > 0;
+        settings_.optimised = number(values[i]) > 0;
         require(number(values[i]) <= 4);
         break;
       case CU_JIT_ERROR_LOG_BUFFER:
@@ -51,14 +51,15 @@ JitOptions::JitOptions(unsigned count, CUjit_option* options, void** values) {
   }
   require(error_log_.buffer == nullptr || error_log_.size != nullptr);
   require(info_log_.buffer == nullptr || info_log_.size != nullptr);
+  for (Log* log : {&error_log_, &info_log_})
+    if (log->buffer != nullptr) log->capacity = number(*log->size);
 }
 
 void JitOptions::write(const Log& log, std::string_view text) {
   if (log.size == nullptr) return;
-  const std::size_t capacity = log.buffer == nullptr ? 0 : number(*log.size);
   std::size_t length = 0;
-  if (capacity > 0) {
-    length = std::min(text.size(), capacity - 1);
+  if (log.capacity > 0) {
+    length = std::min(text.size(), log.capacity - 1);
     if (length > 0) std::memcpy(log.buffer, text.data(), length);
     log.buffer[length] = '\0';
   }

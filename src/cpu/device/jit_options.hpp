@@ -3,10 +3,17 @@
 
 #include <cuda.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace quern::cpu::device {
+
+/// The options of loading that matter here.
+struct ModuleSettings {
+  std::uint32_t max_registers = 0;  ///< CU_JIT_MAX_REGISTERS; 0: not given
+  bool optimised = true;            ///< false: CU_JIT_OPTIMIZATION_LEVEL is 0
+};
 
 /// The options of cuModuleLoadDataEx: two parallel arrays, values cast to pointers; some are written back.
 class JitOptions {
@@ -15,9 +22,7 @@ class JitOptions {
   /// above 4, or a log buffer without its size.
   JitOptions(unsigned count, CUjit_option* options, void** values);
 
-  std::uint32_t max_registers() const noexcept { return max_registers_; }
-  /// False if CU_JIT_OPTIMIZATION_LEVEL is 0; the other levels are all the same.
-  bool optimises() const noexcept { return optimises_; }
+  const ModuleSettings& settings() const noexcept { return settings_; }
   /// Put `text` into the caller's buffer, cut to its size, and its length into the size option.
   void write_error_log(std::string_view text) const { write(error_log_, text); }
   void write_info_log(std::string_view text) const { write(info_log_, text); }
@@ -27,11 +32,11 @@ class JitOptions {
   struct Log {
     char* buffer = nullptr;
     void** size = nullptr;
+    std::size_t capacity = 0;  ///< of the buffer; what `size` says before anything is written
   };
   static void write(const Log& log, std::string_view text);
 
-  std::uint32_t max_registers_ = 0;
-  bool optimises_ = true;
+  ModuleSettings settings_;
   Log error_log_;
   Log info_log_;
   void** wall_time_ = nullptr;

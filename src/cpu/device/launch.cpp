@@ -8,9 +8,11 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "cpu/abi/limits.hpp"
 #include "cpu/device/exit.hpp"
+#include "cpu/device/library.hpp"
 #include "cpu/device/limits.hpp"
 #include "cpu/engine/resident.hpp"
 
@@ -35,7 +37,8 @@ void check_shape(const LaunchRequest& request, const FunctionObject& function) {
   if (required[0] != 0)
     for (int d = 0; d < 3; ++d)
       require(request.block[d] == std::max(required[static_cast<std::size_t>(d)], 1u));
-  require(request.dynamic_shared_bytes <= function.max_dynamic_shared_bytes.load(std::memory_order_relaxed));
+  require(request.dynamic_shared_bytes <=
+          function.settings.max_dynamic_shared_bytes.load(std::memory_order_relaxed));
   require(function.info().static_shared_bytes + request.dynamic_shared_bytes <= kOptInSharedBytes);
 }
 
@@ -80,7 +83,7 @@ Specialisation specialisation_of(const LaunchRequest& request, const ModuleObjec
   specialisation.compact = driver.window().compact();
   specialisation.alone = driver.scheduler().worker_count() == 1;
   specialisation.dispatch = dispatch;
-  if (!module.optimised) specialisation.opt_level = 0;
+  if (!module.settings.optimised) specialisation.opt_level = 0;
   for (std::size_t d = 0; d < 3; ++d) {
     specialisation.block[d] = request.block[d];
     specialisation.small_grid &= std::uint64_t{request.grid[d]} * request.block[d] < (std::uint64_t{1} << 31);
@@ -141,7 +144,7 @@ void set_launch_limit(std::uint64_t nanoseconds) noexcept {
 }
 
 void prepare(Driver& driver, CUfunction handle, const std::uint32_t (&block)[3]) {
-  const std::shared_ptr<FunctionObject> function = driver.find(handle);
+  const std::shared_ptr<FunctionObject> function = find_function(driver, handle);
   require(function->module().context == driver.current(), CUDA_ERROR_INVALID_HANDLE);
   LaunchRequest request;
   std::copy_n(block, 3, request.block);
@@ -151,7 +154,7 @@ void prepare(Driver& driver, CUfunction handle, const std::uint32_t (&block)[3])
 
 void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   const std::shared_ptr<ContextState> context = driver.current();
-  const std::shared_ptr<FunctionObject> function = driver.find(handle);
+  const std::shared_ptr<FunctionObject> function = find_function(driver, handle);
   require(function->module().context == context, CUDA_ERROR_INVALID_HANDLE);
   const std::shared_ptr<engine::Stream> stream = driver.find_stream(request.stream, context);
   check_shape(request, *function);
@@ -166,7 +169,8 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   auto job = std::make_unique<engine::LaunchJob>();
   job->params = copy_parameters(request, info);
   const Specialisation specialisation = specialisation_of(request, function->module(), driver);
-  const LoadedCode& loaded = function->code_for(specialisation);
+  std::optional<std::int64_t> made_since_ns;
+  const LoadedCode& loaded = function->code_for(specialisation, &made_since_ns);
   job->run = loaded.code->run;
   job->text_begin = loaded.code->text_begin;
   job->text_end = loaded.code->text_end;
@@ -195,6 +199,7 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   if (job->waits) job->mappings = mappings;
   bring_together(driver, stream, mappings);
   end_launches_at_exit();
+  if (made_since_ns) driver.scheduler().exclude(*context->domain, *made_since_ns);
   driver.scheduler().submit(stream, std::move(job));
   bring_together(driver, stream, mappings);
 }

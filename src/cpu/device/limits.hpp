@@ -18,6 +18,8 @@ inline constexpr std::uint32_t kMaxGrid[3] = {2147483647, 65535, 65535};
 inline constexpr std::uint32_t kStaticSharedBytes = ir::kMaxStaticSharedBytes;
 inline constexpr std::uint32_t kOptInSharedBytes = 99 * 1024;
 inline constexpr std::uint32_t kSharedPerSmBytes = 100 * 1024;
+inline constexpr std::uint32_t kReservedSharedBytes = 1024;  ///< of a block, for the system
+inline constexpr std::uint32_t kRegistersPerSm = 65536;
 inline constexpr std::uint32_t kConstantBytes = 64 * 1024;
 /// Lower numbers go first; the range is that of NVIDIA's devices.
 inline constexpr int kLeastStreamPriority = 0;

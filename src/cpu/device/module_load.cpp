@@ -4,6 +4,8 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "cpu/device/read_ptx.hpp"
 #include "cpu/ir/ir.hpp"
@@ -15,6 +17,22 @@ bool lives_in_memory(const ptx::Variable& variable) noexcept {
   return (variable.space == ptx::Space::global || variable.space == ptx::Space::const_) &&
          variable.size_bytes() > 0;
 }
+
+bool is_managed(const ptx::Variable& variable) {
+  return lives_in_memory(variable) && variable.attributes.find(".managed") != std::string::npos;
+}
+
+/// Variables side by side, each where its alignment allows.
+struct Layout {
+  std::vector<std::pair<const ptx::Variable*, std::uint64_t>> offsets;
+  std::uint64_t bytes = 0;
+
+  void add(const ptx::Variable& variable) {
+    bytes = engine::round_up(bytes, std::max<std::uint64_t>(variable.align, 16));
+    offsets.emplace_back(&variable, bytes);
+    bytes += variable.size_bytes();
+  }
+};
 
 std::uint64_t value_of(const ptx::Initializer& initializer, const ModuleObject& module) {
   if (initializer.symbol.empty()) return initializer.bits;
@@ -34,14 +52,15 @@ std::uint64_t value_of(const ptx::Initializer& initializer, const ModuleObject& 
   return address;
 }
 
-void initialise(const ptx::Variable& variable, const ModuleObject& module) {
-  const ModuleVariable& target = module.variables.find(variable.name)->second;
+/// `value` gives the bits of an initializer.
+template <class Value>
+void initialise(const ptx::Variable& variable, const ModuleVariable& target, const Value& value) {
   std::memset(target.address, 0, target.bytes);
   const std::uint64_t element_bytes = ptx::byte_size(variable.type);
   std::byte* to = target.address;
   for (const ptx::Initializer& initializer : variable.initializer) {
     if (to + element_bytes > target.address + target.bytes) return;
-    const std::uint64_t bits = value_of(initializer, module);
+    const std::uint64_t bits = value(initializer);
     std::memcpy(to, &bits, std::min<std::uint64_t>(element_bytes, sizeof bits));
     to += element_bytes;
   }
@@ -49,45 +68,75 @@ void initialise(const ptx::Variable& variable, const ModuleObject& module) {
 
 }  // namespace
 
+std::shared_ptr<const ManagedVariables> place_managed(Driver& driver, const ContextState& context,
+                                                      const ptx::Module& ptx) {
+  auto managed = std::make_shared<ManagedVariables>();
+  Layout layout;
+  for (const ptx::Variable& variable : ptx.variables)
+    if (is_managed(variable)) layout.add(variable);
+  if (layout.bytes == 0) return managed;
+  constexpr std::uint64_t kNoContext = 0;
+  managed->memory = driver.memory().allocate(
+      {layout.bytes, engine::AllocationKind::managed, context.device, kNoContext, 0});
+  require(managed->memory != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
+  for (const auto& [variable, offset] : layout.offsets) {
+    const ModuleVariable place{managed->memory->base + offset, variable->size_bytes()};
+    managed->places[variable->name] = place;
+    initialise(*variable, place, [&](const ptx::Initializer& initializer) {
+      // The address of another variable differs between contexts.
+      require(initializer.symbol.empty(), CUDA_ERROR_INVALID_PTX);
+      return initializer.bits;
+    });
+  }
+  return managed;
+}
+
 void place_variables(Driver& driver, ModuleObject& module) {
-  std::uint64_t bytes = 0;
-  std::vector<std::uint64_t> offsets;
+  Layout layout;
   for (const ptx::Variable& variable : module.ptx.variables) {
-    if (lives_in_memory(variable))
-      bytes = engine::round_up(bytes, std::max<std::uint64_t>(variable.align, 16));
-    offsets.push_back(bytes);
-    if (lives_in_memory(variable)) bytes += variable.size_bytes();
+    if (module.managed != nullptr && is_managed(variable))
+      module.variables[variable.name] = module.managed->places.find(variable.name)->second;
+    else if (lives_in_memory(variable))
+      layout.add(variable);
   }
-  if (bytes == 0) return;
-  module.memory = driver.allocate(*module.context, engine::AllocationKind::module, bytes);
+  if (layout.bytes == 0) return;
+  module.memory = driver.allocate(*module.context, engine::AllocationKind::module, layout.bytes);
   require(module.memory != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
-  for (std::size_t i = 0; i < offsets.size(); ++i) {
-    const ptx::Variable& variable = module.ptx.variables[i];
-    if (lives_in_memory(variable))
-      module.variables[variable.name] = {module.memory->base + offsets[i], variable.size_bytes()};
-  }
-  for (const ptx::Variable& variable : module.ptx.variables)
-    if (lives_in_memory(variable)) initialise(variable, module);
+  for (const auto& [variable, offset] : layout.offsets)
+    module.variables[variable->name] = {module.memory->base + offset, variable->size_bytes()};
+  for (const auto& [variable, offset] : layout.offsets)
+    initialise(*variable, module.variables.find(variable->name)->second,
+               [&](const ptx::Initializer& initializer) { return value_of(initializer, module); });
+}
+
+std::string read_file(const char* name) {
+  std::ifstream file(name, std::ios::binary);
+  require(file.is_open(), CUDA_ERROR_FILE_NOT_FOUND);
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  require(!file.bad(), CUDA_ERROR_FILE_NOT_FOUND);  // a folder, or the disk failed
+  return content;
+}
+
+std::shared_ptr<const SharedPtx> read_image(const void* image, const JitOptions& options) {
+  const auto refuse = [&](const Refusal& refusal) {
+    options.write_info_log({});
+    options.write_error_log(to_string(refusal.diagnostics));
+    fail(refusal.result);
+  };
+  const std::variant<ImageText, Refusal> text = text_of_image(image);
+  if (const auto* refusal = std::get_if<Refusal>(&text)) refuse(*refusal);
+  auto read = shared_ptx(std::get<ImageText>(text).view());
+  if (const auto* refusal = std::get_if<Refusal>(&read)) refuse(*refusal);
+  return std::get<std::shared_ptr<const SharedPtx>>(std::move(read));
 }
 
 std::shared_ptr<ModuleObject> load_module(Driver& driver, const std::shared_ptr<ContextState>& context,
                                           const void* image, const JitOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   engine::install_fault_handlers();  // again: a host framework may have put its own in since
-  const auto refuse = [&](const Refusal& refusal) {
-    options.write_info_log({});
-    options.write_error_log(to_string(refusal.diagnostics));
-    fail(refusal.result);
-  };
-  const std::variant<std::string_view, Refusal> text = text_of_image(image);
-  if (const auto* refusal = std::get_if<Refusal>(&text)) refuse(*refusal);
-  auto read = shared_ptx(std::get<std::string_view>(text));
-  if (const auto* refusal = std::get_if<Refusal>(&read)) refuse(*refusal);
-
-  auto module = std::make_shared<ModuleObject>(std::get<std::shared_ptr<const SharedPtx>>(std::move(read)));
+  auto module = std::make_shared<ModuleObject>(read_image(image, options));
   module->context = context;
-  module->max_registers = options.max_registers();
-  module->optimised = options.optimises();
+  module->settings = options.settings();
   place_variables(driver, *module);
   options.write_error_log({});
   options.write_info_log({});

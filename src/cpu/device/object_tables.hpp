@@ -11,6 +11,7 @@
 #include "base/thread_annotations.hpp"
 #include "cpu/device/failure.hpp"
 #include "cpu/device/handles.hpp"
+#include "cpu/device/library.hpp"
 #include "cpu/device/objects.hpp"
 
 namespace quern::cpu::device {
@@ -20,7 +21,8 @@ namespace quern::cpu::device {
 class ObjectTables {
   template <class... Objects>
   using TablesOf = std::tuple<HandleTable<Objects>...>;
-  using Tables = TablesOf<ModuleObject, FunctionObject, StreamObject, EventObject, LinkObject>;
+  using Tables = TablesOf<ModuleObject, FunctionObject, StreamObject, EventObject, LinkObject, LibraryObject,
+                          KernelObject>;
 
   template <class Handle, std::size_t kIndex = 0>
   static constexpr std::size_t index_of() {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct ContextState {
   std::atomic<std::uint64_t> stack_bytes{1024};
   std::atomic<std::uint64_t> printf_fifo_bytes{std::uint64_t{1} << 20};
   std::atomic<std::uint64_t> heap_bytes{std::uint64_t{8} << 20};
+  std::atomic<CUfunc_cache> cache_config{CU_FUNC_CACHE_PREFER_NONE};  ///< a hint that is only kept
   /// Set before the objects of the context are released. A call that began earlier checks it after it has
   /// made an object, so that no new object stays behind.
   std::atomic<bool> ended{false};
@@ -50,7 +52,9 @@ struct Context {
   std::uint32_t device = 0;
   bool primary = false;
   unsigned flags = 0;
+  unsigned version = 0;                 ///< cuCtxGetApiVersion
   unsigned retained = 0;                ///< primary only
+  unsigned attached = 1;                ///< uses; not primary
   std::shared_ptr<ContextState> state;  ///< null: destroyed, or a primary context that nobody retains
 };
 
@@ -70,6 +74,7 @@ struct EventObject {
 struct LinkText {
   std::string name;
   std::string ptx;
+  bool of_archive = false;  ///< taken only if it defines what another text lacks
 };
 
 /// A link under way. Thread-safe.
@@ -78,6 +83,9 @@ struct LinkObject {
   const JitOptions options;  ///< the caller keeps what they point to until the end
   base::Mutex mutex;
   std::vector<LinkText> texts QUERN_GUARDED_BY(mutex);
+  /// Members of archives that have no PTX: nothing of them is linked.
+  std::vector<std::string> without_ptx QUERN_GUARDED_BY(mutex);
+  bool has_input QUERN_GUARDED_BY(mutex) = false;
   std::string linked QUERN_GUARDED_BY(mutex);  ///< the image; empty: not yet
 };
 
@@ -85,6 +93,12 @@ struct LinkObject {
 struct ModuleVariable {
   std::byte* address = nullptr;
   std::uint64_t bytes = 0;
+};
+
+/// The .managed variables of a library, which its modules in all contexts share. Immutable.
+struct ManagedVariables {
+  std::map<std::string, ModuleVariable, std::less<>> places;
+  std::shared_ptr<engine::Allocation> memory;  ///< null: there are none
 };
 
 /// A loaded module. Immutable but for `functions`.
@@ -96,8 +110,10 @@ struct ModuleObject {
   std::shared_ptr<ContextState> context;
   std::map<std::string, ModuleVariable, std::less<>> variables;
   std::shared_ptr<engine::Allocation> memory;  ///< of the variables; null: there are none
-  std::uint32_t max_registers = 0;             ///< CU_JIT_MAX_REGISTERS; 0: not given
-  bool optimised = true;                       ///< false: CU_JIT_OPTIMIZATION_LEVEL is 0
+  ModuleSettings settings;
+  CUmodule handle = nullptr;                        ///< its own
+  bool of_library = false;                          ///< a library unloads it
+  std::shared_ptr<const ManagedVariables> managed;  ///< of its library; null: the module has its own
   base::Mutex mutex;
   std::map<std::string, CUfunction, std::less<>> functions QUERN_GUARDED_BY(mutex);
 };
@@ -107,6 +123,48 @@ struct LoadedCode {
   std::shared_ptr<const KernelCode> code;
   std::vector<std::uint64_t> symbols;
   std::unique_ptr<const Explainer> explainer;
+};
+
+/// What cuFuncSetAttribute and cuKernelSetAttribute set. Thread-safe.
+struct FunctionSettings {
+  explicit FunctionSettings(const KernelInfo& info);
+  /// Takes over what is set for the kernel, less what was set for this function itself (cuda.h,
+  /// cuKernelSetAttribute).
+  void follow(const FunctionSettings& kernel) noexcept;
+  /// The attribute was set for this function: a kernel's value no longer replaces it.
+  void keep(CUfunction_attribute attribute) noexcept;
+
+  /// The most dynamic shared memory that a launch may request; raised up to the opt-in limit.
+  std::atomic<std::uint32_t> max_dynamic_shared_bytes;
+  std::atomic<std::int32_t> carveout{-1};     ///< in percent; a hint that is only kept
+  std::atomic<bool> has_own_dynamic{false};   ///< `max_dynamic_shared_bytes` was set for this function
+  std::atomic<bool> has_own_carveout{false};  ///< `carveout` was
+};
+
+/// The launch that deprecated functions set bit by bit, for cuLaunch and its like.
+struct OldLaunch {
+  std::uint32_t block[3]{0, 0, 0};
+  std::uint32_t shared_bytes = 0;
+  std::vector<std::byte> parameters;
+};
+
+/// Thread-safe.
+class OldLaunchState {
+ public:
+  /// Calls `change` with the launch, under the lock.
+  template <class Change>
+  void change(const Change& change) QUERN_EXCLUDES(mutex_) {
+    const base::LockGuard lock(mutex_);
+    change(launch_);
+  }
+  OldLaunch get() const QUERN_EXCLUDES(mutex_) {
+    const base::LockGuard lock(mutex_);
+    return launch_;
+  }
+
+ private:
+  mutable base::Mutex mutex_;
+  OldLaunch launch_ QUERN_GUARDED_BY(mutex_);
 };
 
 /// A kernel of a module. Thread-safe.
@@ -120,15 +178,16 @@ class FunctionObject {
   /// The kernel's name in reports: the author's if it is known, otherwise the PTX's.
   std::string display_name() const QUERN_EXCLUDES(mutex_);
   void set_display_name(std::string name) QUERN_EXCLUDES(mutex_);
-  /// The most dynamic shared memory that a launch may request; cuFuncSetAttribute raises it up to the opt-in
-  /// limit.
-  std::atomic<std::uint32_t> max_dynamic_shared_bytes;
+  FunctionSettings settings;
+  OldLaunchState old_launch;
   /// Launches are copies, which cancelling leaves.
   std::atomic<bool> is_copy{false};
 
   /// Code for that block shape, compiled on first use (once for all callers). Reports the compiler's errors
   /// and throws Failure if it fails. The reference lives as long as the function.
-  const LoadedCode& code_for(const Specialisation& specialisation);
+  /// `made_since_ns`: when it began to wait for the code; not written if the code was there.
+  const LoadedCode& code_for(const Specialisation& specialisation,
+                             std::optional<std::int64_t>* made_since_ns = nullptr);
 
  private:
   struct Variant {

@@ -19,6 +19,7 @@
 #include "cpu/device/code_cache.hpp"
 #include "cpu/device/driver.hpp"
 #include "cpu/device/launch.hpp"
+#include "cpu/device/library.hpp"
 #include "cpu/device/limits.hpp"
 #include "cpu/device/read_ptx.hpp"
 #include "driver/driver_table.hpp"
@@ -244,14 +245,14 @@ int plugin_current_fault(QuernCpuFaultSink sink, void* user) try {
 
 int plugin_name_kernel(void* function, const char* name) try {
   if (name == nullptr) return 1;
-  Driver::get().find(static_cast<CUfunction>(function))->set_display_name(name);
+  find_function(Driver::get(), static_cast<CUfunction>(function))->set_display_name(name);
   return 0;
 } catch (...) {  // a Failure too
   return 1;
 }
 
 int plugin_mark_copy_kernel(void* function) try {
-  Driver::get().find(static_cast<CUfunction>(function))->is_copy = true;
+  find_function(Driver::get(), static_cast<CUfunction>(function))->is_copy = true;
   return 0;
 } catch (...) {  // a Failure too
   return 1;

@@ -12,6 +12,7 @@
 #include "base/thread.hpp"
 #include "cache/memory_cache.hpp"
 #include "cpu/device/bundled.hpp"
+#include "cpu/device/container.hpp"
 #include "cpu/device/driver.hpp"
 #include "cpu/device/stored.hpp"
 #include "ptx/ptx.hpp"
@@ -22,16 +23,6 @@ namespace {
 constexpr std::uint32_t kMaxPtxMajor = 9;
 constexpr std::uint64_t kMaxConstantBytes = 65536;
 constexpr std::string_view kFileName = "<ptx>";
-
-struct Magic {
-  std::uint32_t number;  ///< the first four bytes, little-endian
-  std::string_view what;
-};
-constexpr Magic kMachineCode[] = {
-    {0x464c457fu, "machine code for a GPU (cubin)"},
-    {0xba55ed50u, "a fat binary"},
-    {0x466243b1u, "a fat binary"},
-};
 
 Refusal refuse(CUresult result, std::string code, std::string message, std::string hint,
                ptx::TextPosition position = {}) {
@@ -105,18 +96,30 @@ std::optional<Refusal> check_variables(const ptx::Module& module) {
 
 }  // namespace
 
-std::variant<std::string_view, Refusal> text_of_image(const void* image) {
-  std::uint32_t start = 0;
-  // Byte by byte: the text may be shorter than four.
-  const auto* bytes = static_cast<const unsigned char*>(image);
-  for (unsigned i = 0; i < 4 && (i == 0 || bytes[i - 1] != 0); ++i)
-    start |= static_cast<std::uint32_t>(bytes[i]) << (8 * i);
-  for (const Magic& magic : kMachineCode)
-    if (magic.number == start)
+std::variant<ImageText, Refusal> text_of_image(const void* image) {
+  // Byte by byte: a text may be shorter than four.
+  const char* const bytes = static_cast<const char*>(image);
+  std::size_t count = 0;
+  while (count < 4 && bytes[count] != '\0') ++count;
+  std::string_view fat_binary;
+  switch (container_of({bytes, count})) {
+    case Container::none:
+    case Container::archive:  // refused by its first line
+      return ImageText{{}, bytes};
+    case Container::elf:
       return refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "image-machine-code",
-                    fmt::format("the image is {}; the CPU device loads PTX text", magic.what),
+                    "the image is machine code for a GPU (cubin); the CPU device loads PTX",
                     "load the PTX of the module instead");
-  return std::string_view(static_cast<const char*>(image));
+    case Container::fat_binary:
+      fat_binary = fat_binary_at(image);
+      break;
+    case Container::wrapper:
+      fat_binary = wrapped_fat_binary(image);
+      break;
+  }
+  auto found = ptx_of_fat_binaries(fat_binary, std::string(kFileName));
+  if (auto* refusal = std::get_if<Refusal>(&found)) return std::move(*refusal);
+  return ImageText{std::move(std::get<std::vector<NamedPtx>>(found).front().text), {}};
 }
 
 namespace {

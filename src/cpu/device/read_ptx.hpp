@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <variant>
@@ -62,8 +63,14 @@ struct TextStats {
 };
 TextStats text_stats();
 
-/// The text of a module image: a NUL-terminated PTX text. A Refusal for machine code, which is not
-/// terminated.
-std::variant<std::string_view, Refusal> text_of_image(const void* image);
+/// The text of a module image, which is a NUL-terminated PTX text or a fat binary (with or without wrapper).
+struct ImageText {
+  std::string unpacked;    ///< out of a container
+  std::string_view given;  ///< if the image is the text itself
+
+  std::string_view view() const noexcept { return given.data() != nullptr ? given : unpacked; }
+};
+/// A Refusal for machine code, which is not terminated, and for fat binaries without PTX that runs here.
+std::variant<ImageText, Refusal> text_of_image(const void* image);
 
 }  // namespace quern::cpu::device

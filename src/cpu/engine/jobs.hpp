@@ -87,7 +87,7 @@ class Stream;
 struct EventPoint {
   std::shared_ptr<Stream> stream;
   std::uint64_t sequence = 0;
-  std::atomic<std::int64_t> time_ns{0};  ///< monotonic; valid once done
+  std::atomic<std::int64_t> time_ns{0};  ///< of its domain's clock, which is monotonic; valid once done
   bool done() const noexcept;
 };
 

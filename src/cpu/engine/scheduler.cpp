@@ -90,6 +90,33 @@ void Scheduler::wait_event(const std::shared_ptr<Stream>& stream, const EventPoi
   queues_.enqueue(stream, std::move(command));
 }
 
+void Scheduler::exclude(Domain& domain, std::int64_t since_ns) {
+  const Section section(*this);
+  queues_.exclude(domain, since_ns);
+}
+
+std::shared_ptr<EventPoint> Scheduler::record(Domain& domain) {
+  // A stream for this alone, which leaves the domain when the point is reached.
+  const auto stream = std::make_shared<Stream>(domain, false);
+  auto point = std::make_shared<EventPoint>();
+  point->stream = stream;
+  point->sequence = 1;
+  auto command = std::make_unique<Command>();
+  command->job = RecordJob{point};
+  const Section section(*this);
+  for (const std::shared_ptr<Stream>& other : queues_.streams_of(domain))
+    if (const Dependency last = queues_.last_command(other); last.stream != nullptr)
+      command->dependencies.push_back(last);
+  queues_.enqueue_alone(stream, std::move(command));
+  return point;
+}
+
+void Scheduler::wait_event(Domain& domain, const EventPoint& point) {
+  if (point.done()) return;
+  const Section section(*this);
+  queues_.wait(domain, {point.stream, point.sequence});
+}
+
 bool Scheduler::idle(const Stream& stream) {
   const Section section(*this);
   return queues_.is_idle(stream);

@@ -57,6 +57,16 @@ class Scheduler {
   /// Commands submitted to `stream` from now on run after `point`.
   void wait_event(const std::shared_ptr<Stream>& stream, const EventPoint& point) QUERN_EXCLUDES(mutex_);
 
+  /// The host made machine code since `since_ns` and submits what needs it next. If the domain has nothing to
+  /// do, the time for which it had nothing to do since then does not count between its events
+  /// (docs/decisions/0036-event-times-without-compilation.md).
+  void exclude(Domain& domain, std::int64_t since_ns) QUERN_EXCLUDES(mutex_);
+
+  /// A point after all that the domain's streams have now.
+  std::shared_ptr<EventPoint> record(Domain& domain) QUERN_EXCLUDES(mutex_);
+  /// Commands submitted to any stream of the domain from now on run after `point`.
+  void wait_event(Domain& domain, const EventPoint& point) QUERN_EXCLUDES(mutex_);
+
   /// True if all submitted commands have run.
   bool idle(const Stream& stream) QUERN_EXCLUDES(mutex_);
   /// True if a job submitted now would have nothing to wait for.

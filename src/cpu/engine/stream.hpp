@@ -88,6 +88,9 @@ class Domain {
   friend class StreamQueues;
   std::shared_ptr<Stream> legacy_;
   std::vector<std::shared_ptr<Stream>> streams_;
+  std::int64_t excluded_ns_ = 0;   ///< Scheduler::exclude()
+  std::int64_t last_end_ns_ = 0;   ///< when a stream of it last became empty
+  std::vector<Dependency> waits_;  ///< for streams that are made later: what the domain waits for
   FaultReport fault_report_;
   std::atomic<FaultKind> fault_{FaultKind::none};
   bool closed_ = false;  ///< nothing that is submitted from now on runs

@@ -19,7 +19,40 @@ std::shared_ptr<Domain> StreamQueues::make_domain() {
   return domain;
 }
 
-void StreamQueues::add(const std::shared_ptr<Stream>& stream) { stream->domain_->streams_.push_back(stream); }
+void StreamQueues::add(const std::shared_ptr<Stream>& stream) {
+  Domain& domain = *stream->domain_;
+  domain.streams_.push_back(stream);
+  std::erase_if(domain.waits_,
+                [](const Dependency& each) { return each.stream->completed() >= each.sequence; });
+  if (domain.waits_.empty()) return;
+  auto command = std::make_unique<Command>();
+  command->dependencies = domain.waits_;
+  enqueue(stream, std::move(command));
+}
+
+void StreamQueues::enqueue_alone(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command) {
+  stream->domain_->streams_.push_back(stream);
+  stream->retired_ = true;
+  enqueue(stream, std::move(command));
+}
+
+void StreamQueues::wait(Domain& domain, const Dependency& before) {
+  domain.waits_.push_back(before);
+  for (const std::shared_ptr<Stream>& stream : streams_of(domain)) {
+    if (stream == before.stream || stream->retired_) continue;
+    auto command = std::make_unique<Command>();
+    command->dependencies.push_back(before);
+    enqueue(stream, std::move(command));
+  }
+}
+
+void StreamQueues::exclude(Domain& domain, std::int64_t since_ns) {
+  const auto is_empty = [](const std::shared_ptr<Stream>& stream) { return stream->queue_.empty(); };
+  if (!is_empty(domain.legacy_) || !std::ranges::all_of(domain.streams_, is_empty)) return;
+  const std::int64_t now = base::now_ns();
+  domain.excluded_ns_ += now - std::max(since_ns, domain.last_end_ns_);
+  domain.last_end_ns_ = now;  // no time is taken out twice
+}
 
 void StreamQueues::retire(Stream& stream) {
   stream.retired_ = true;
@@ -78,7 +111,8 @@ bool StreamQueues::start_head(const std::shared_ptr<Stream>& stream,
   const bool dropped = stream->domain_->fault() != FaultKind::none || stream->domain_->closed_ ||
                        (launch != nullptr && launch->stopped.load(std::memory_order_relaxed));
   if (const auto* record_job = std::get_if<RecordJob>(&head.job)) {
-    record_job->point->time_ns.store(base::now_ns(), std::memory_order_relaxed);
+    record_job->point->time_ns.store(base::now_ns() - stream->domain_->excluded_ns_,
+                                     std::memory_order_relaxed);
   } else if (!dropped && !std::holds_alternative<WaitJob>(head.job)) {
     runnable_.add(head);
     return false;
@@ -90,6 +124,7 @@ bool StreamQueues::start_head(const std::shared_ptr<Stream>& stream,
 void StreamQueues::pop_head(Stream& stream, std::vector<std::shared_ptr<Stream>>& unblocked) {
   std::unique_ptr<Command> done = std::move(stream.queue_.front());
   stream.queue_.pop_front();
+  if (stream.queue_.empty()) stream.domain_->last_end_ns_ = base::now_ns();
   stream.completed_.store(done->sequence, std::memory_order_release);
   progress_.deferred.finished.push_back(std::move(done));
   for (std::shared_ptr<Stream>& dependent : stream.dependents_) unblocked.push_back(std::move(dependent));

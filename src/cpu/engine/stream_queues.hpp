@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -22,6 +23,13 @@ class StreamQueues {
   static std::shared_ptr<Domain> make_domain();
   void add(const std::shared_ptr<Stream>& stream);
   void retire(Stream& stream);
+  /// Submits the only command of a stream, which leaves the domain when that has run.
+  void enqueue_alone(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command);
+  /// Commands submitted to any stream of the domain from now on, also to streams that are made later, run
+  /// after `before`.
+  void wait(Domain& domain, const Dependency& before);
+  /// Scheduler::exclude().
+  void exclude(Domain& domain, std::int64_t since_ns);
   void close(Domain& domain) { domain.closed_ = true; }
 
   void enqueue(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command);

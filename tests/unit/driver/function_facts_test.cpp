@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/all_versions.hpp"
 // The above declares every version, for what follows.
+#if __has_include(<cudaProfilerTypedefs.h>)
+#include <cudaProfilerTypedefs.h>
+#else
+using PFN_cuProfilerInitialize_v4000 = CUresult (*)(const char*, const char*, CUoutput_mode);
+using PFN_cuProfilerStart_v4000 = CUresult (*)();
+using PFN_cuProfilerStop_v4000 = CUresult (*)();
+#endif
 #include <cudaTypedefs.h>
 #include <doctest/doctest.h>
 

@@ -28,6 +28,7 @@ QUERN_HANDLE(stream, CUstream);
 QUERN_HANDLE(event, CUevent);
 QUERN_HANDLE(module, CUmodule);
 QUERN_HANDLE(link, CUlinkState);
+QUERN_HANDLE(library, CUlibrary);
 QUERN_HANDLE(context, CUcontext);
 QUERN_HANDLE(primary, CUdevice);
 QUERN_HANDLE(current, void);

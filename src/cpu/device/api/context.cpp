@@ -3,6 +3,7 @@
 #include "cpu/device/cuda_api.hpp"
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/function_attributes.hpp"
 #include "cpu/device/limits.hpp"
 
 using namespace quern::cpu::device;
@@ -23,6 +24,24 @@ std::atomic<std::uint64_t>& limit_of(ContextState& state, CUlimit limit) {
   }
 }
 
+/// At most one of the ways to wait (cuda.h, cuCtxCreate); the other flags are hints or always on.
+void check_context_flags(unsigned flags) {
+  require((flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0);
+  const unsigned ways = flags & static_cast<unsigned>(CU_CTX_SCHED_MASK);
+  require((ways & (ways - 1)) == 0);
+}
+
+CUresult create(CUcontext* context, unsigned flags, CUdevice device, unsigned version) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const std::uint32_t ordinal = driver.device(device);
+    require(context != nullptr);
+    check_context_flags(flags);
+    *context = driver.contexts().make(ordinal, flags, version);
+    context_stack().push_back(*context);
+  });
+}
+
 }  // namespace
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
@@ -38,6 +57,22 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   return entry([&] {
     Driver& driver = Driver::get();
     driver.contexts().release_primary(driver.device(device));
+  });
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return cuDevicePrimaryCtxRelease_v2(device); }
+CUresult cuDevicePrimaryCtxReset(CUdevice device) { return cuDevicePrimaryCtxReset_v2(device); }
+
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) {
+  return cuDevicePrimaryCtxSetFlags_v2(device, flags);
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const std::uint32_t ordinal = driver.device(device);
+    check_context_flags(flags);
+    driver.contexts().set_primary_flags(ordinal, flags);
   });
 }
 
@@ -63,12 +98,53 @@ CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned 
   return entry([&] {
     Driver& driver = Driver::get();
     const std::uint32_t ordinal = driver.device(device);
-    require(context != nullptr && (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0);
+    require(context != nullptr);
+    check_context_flags(flags);
     // Execution affinity and contexts in graphics are for MPS and for graphics drivers.
     require(params == nullptr || (params->numExecAffinityParams == 0 && params->cigParams == nullptr),
             CUDA_ERROR_NOT_SUPPORTED);
     *context = driver.contexts().make(ordinal, flags);
     context_stack().push_back(*context);
+  });
+}
+
+CUresult cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device) {
+  return create(context, flags, device, Contexts::kOldApiVersion);
+}
+
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) {
+  return create(context, flags, device, Contexts::kApiVersion);
+}
+
+CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* params, int count, unsigned flags,
+                        CUdevice device) {
+  return entry([&] {
+    Driver::get();
+    require(count >= 0 && (count == 0 || params != nullptr));
+    require(count == 0, CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+    return create(context, flags, device, Contexts::kApiVersion);
+  });
+}
+
+CUresult cuCtxDestroy(CUcontext context) { return cuCtxDestroy_v2(context); }
+CUresult cuCtxPushCurrent(CUcontext context) { return cuCtxPushCurrent_v2(context); }
+CUresult cuCtxPopCurrent(CUcontext* context) { return cuCtxPopCurrent_v2(context); }
+
+CUresult cuCtxAttach(CUcontext* context, unsigned flags) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const CUcontext current = Contexts::or_current(nullptr);
+    require(context != nullptr && flags == 0);
+    driver.contexts().attach(current);
+    *context = current;
+  });
+}
+
+CUresult cuCtxDetach(CUcontext context) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(context != nullptr && context == Contexts::or_current(nullptr), CUDA_ERROR_INVALID_CONTEXT);
+    driver.contexts().detach(context);
   });
 }
 
@@ -118,6 +194,128 @@ CUresult cuCtxGetDevice(CUdevice* device) {
     require(device != nullptr);
     require(!context_stack().empty(), CUDA_ERROR_INVALID_CONTEXT);
     *device = static_cast<CUdevice>(driver.contexts().device_of(context_stack().back()));
+  });
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(device != nullptr);
+    *device = static_cast<CUdevice>(driver.contexts().device_of(Contexts::or_current(context)));
+  });
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext context) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto state = driver.contexts().state_of(Contexts::or_current(context));
+    driver.scheduler().synchronize(*state->domain);
+    check_fault(*state);
+  });
+}
+
+CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(id != nullptr);
+    *id = driver.contexts().state_of(Contexts::or_current(context))->id;
+  });
+}
+
+CUresult cuCtxGetApiVersion(CUcontext context, unsigned* version) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(version != nullptr);
+    *version = driver.contexts().settings_of(Contexts::or_current(context)).version;
+  });
+}
+
+CUresult cuCtxGetFlags(unsigned* flags) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    driver.current_even_failed();
+    require(flags != nullptr);
+    *flags = driver.contexts().settings_of(Contexts::or_current(nullptr)).flags;
+  });
+}
+
+CUresult cuCtxSetFlags(unsigned flags) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    driver.current_even_failed();
+    check_context_flags(flags);
+    driver.contexts().set_flags(Contexts::or_current(nullptr), flags);
+  });
+}
+
+CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
+  return entry([&] {
+    const auto state = Driver::get().current();
+    require(config != nullptr);
+    *config = state->cache_config.load();
+  });
+}
+
+CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
+  return entry([&] {
+    const auto state = Driver::get().current();
+    require(is_cache_config(config));
+    state->cache_config.store(config);
+  });
+}
+
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
+  return entry([&] {
+    Driver::get().current();
+    require(config != nullptr);
+    *config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;  // as on all devices whose banks have one size
+  });
+}
+
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
+  return entry([&] {
+    Driver::get().current();
+    require(is_shared_config(config));
+  });
+}
+
+CUresult cuCtxGetExecAffinity(CUexecAffinityParam* param, CUexecAffinityType type) {
+  return entry([&] {
+    Driver::get().current();
+    require(param != nullptr && type >= 0 && type < CU_EXEC_AFFINITY_TYPE_MAX);
+    fail(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);  // as cuDeviceGetExecAffinitySupport says
+  });
+}
+
+CUresult cuCtxResetPersistingL2Cache() {
+  return entry([&] { Driver::get().current(); });  // CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE is 0
+}
+
+CUresult cuCtxRecordEvent(CUcontext context, CUevent event) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto state = driver.contexts().state_of(Contexts::or_current(context));
+    check_fault(*state);
+    const auto object = driver.find(event);
+    require(object->context == state, CUDA_ERROR_INVALID_HANDLE);
+    auto point = driver.scheduler().record(*state->domain);
+    const quern::base::LockGuard lock(object->mutex);
+    object->point = std::move(point);
+  });
+}
+
+CUresult cuCtxWaitEvent(CUcontext context, CUevent event) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto state = driver.contexts().state_of(Contexts::or_current(context));
+    check_fault(*state);
+    const auto object = driver.find(event);
+    std::shared_ptr<quern::cpu::engine::EventPoint> point;
+    {
+      const quern::base::LockGuard lock(object->mutex);
+      point = object->point;
+    }
+    if (point != nullptr) driver.scheduler().wait_event(*state->domain, *point);
   });
 }
 

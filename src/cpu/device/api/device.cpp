@@ -2,11 +2,15 @@
 // cuInit, errors and devices.
 #include "cpu/device/cuda_api.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -51,6 +55,31 @@ int attribute_value(CUdevice_attribute attribute, int ordinal, int workers) {
     default:
       return 0;
   }
+}
+
+struct PciAddress {
+  unsigned domain = 0;
+  unsigned bus = 0;
+  unsigned device = 0;
+  unsigned function = 0;
+  bool operator==(const PciAddress&) const = default;
+};
+
+/// Reads the three forms that cuda.h gives at cuDeviceGetByPCIBusId, in hexadecimal digits.
+std::optional<PciAddress> read_pci_address(const char* text) {
+  PciAddress read;
+  int end = 0;  // stays 0 unless the whole form was read
+  const auto whole = [&] { return end != 0 && text[end] == '\0'; };
+  std::sscanf(text, "%4x:%2x:%2x.%1x%n", &read.domain, &read.bus, &read.device, &read.function, &end);
+  if (whole()) return read;
+  read = {};
+  end = 0;
+  std::sscanf(text, "%4x:%2x:%2x%n", &read.domain, &read.bus, &read.device, &end);
+  if (whole()) return read;
+  read = {};
+  end = 0;
+  std::sscanf(text, "%2x:%2x.%1x%n", &read.bus, &read.device, &read.function, &end);
+  return whole() ? std::optional(read) : std::nullopt;
 }
 
 template <class T>
@@ -164,6 +193,89 @@ CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
   });
 }
 
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) { return cuDeviceGetUuid_v2(uuid, device); }
+
+CUresult cuDeviceTotalMem(unsigned* bytes, CUdevice device) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const std::uint32_t ordinal = driver.device(device);
+    require(bytes != nullptr);
+    constexpr std::uint64_t kMost = std::numeric_limits<unsigned>::max();
+    *bytes = static_cast<unsigned>(std::min<std::uint64_t>(driver.memory().total_bytes(ordinal), kMost));
+  });
+}
+
+CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
+  return entry([&] {
+    Driver::get().device(device);
+    require(major != nullptr && minor != nullptr);
+    *major = attribute_value(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0, 0);
+    *minor = attribute_value(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0, 0);
+  });
+}
+
+CUresult cuDeviceGetProperties(CUdevprop* properties, CUdevice device) {
+  return entry([&] {
+    Driver::get().device(device);
+    require(properties != nullptr);
+    const auto value = [](CUdevice_attribute attribute) { return attribute_value(attribute, 0, 0); };
+    properties->maxThreadsPerBlock = value(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    for (std::size_t d = 0; d < 3; ++d) {
+      properties->maxThreadsDim[d] = static_cast<int>(kMaxBlock[d]);
+      properties->maxGridSize[d] = static_cast<int>(kMaxGrid[d]);
+    }
+    properties->sharedMemPerBlock = value(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    properties->totalConstantMemory = value(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
+    properties->SIMDWidth = value(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+    properties->memPitch = value(CU_DEVICE_ATTRIBUTE_MAX_PITCH);
+    properties->regsPerBlock = value(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+    properties->clockRate = value(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+    properties->textureAlign = value(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
+  });
+}
+
+CUresult cuDeviceGetPCIBusId(char* text, int length, CUdevice device) {
+  return entry([&] {
+    const auto ordinal = static_cast<int>(Driver::get().device(device));
+    require(text != nullptr && length > 0);
+    const std::string id =
+        fmt::format("{:04x}:{:02x}:{:02x}.0", attribute_value(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, ordinal, 0),
+                    attribute_value(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, ordinal, 0),
+                    attribute_value(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, ordinal, 0));
+    require(id.size() < static_cast<std::size_t>(length));
+    std::memcpy(text, id.c_str(), id.size() + 1);
+  });
+}
+
+CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
+  return entry([&] {
+    const Driver& driver = Driver::get();
+    require(device != nullptr && text != nullptr);
+    const std::optional<PciAddress> asked = read_pci_address(text);
+    require(asked.has_value());
+    for (std::uint32_t ordinal = 0; ordinal < driver.device_count(); ++ordinal) {
+      const auto value = [&](CUdevice_attribute attribute) {
+        return static_cast<unsigned>(attribute_value(attribute, static_cast<int>(ordinal), 0));
+      };
+      if (*asked != PciAddress{value(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
+                               value(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
+                               value(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID), 0})
+        continue;
+      *device = static_cast<CUdevice>(ordinal);
+      return;
+    }
+    fail(CUDA_ERROR_INVALID_DEVICE);
+  });
+}
+
+CUresult cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType type, CUdevice device) {
+  return entry([&] {
+    Driver::get().device(device);
+    require(supported != nullptr && type >= 0 && type < CU_EXEC_AFFINITY_TYPE_MAX);
+    *supported = 0;
+  });
+}
+
 CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
   return entry([&] {
     Driver& driver = Driver::get();
@@ -181,4 +293,20 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
     *value = attribute_value(attribute, static_cast<int>(ordinal),
                              static_cast<int>(driver.scheduler().worker_count()));
   });
+}
+
+// The device has no profiler that could be started.
+CUresult cuProfilerInitialize(const char*, const char*, CUoutput_mode) {
+  return entry([] {
+    Driver::get().current();
+    fail(CUDA_ERROR_NOT_SUPPORTED);  // as every driver since CUDA 11 answers
+  });
+}
+
+CUresult cuProfilerStart() {
+  return entry([] { Driver::get().current(); });
+}
+
+CUresult cuProfilerStop() {
+  return entry([] { Driver::get().current(); });
 }

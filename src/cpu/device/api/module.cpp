@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules, functions, launches.
+// Modules and launches.
 #include "cpu/device/cuda_api.hpp"
 
 #include <string_view>
@@ -7,9 +7,8 @@
 #include "cpu/device/driver.hpp"
 #include "cpu/device/jit_options.hpp"
 #include "cpu/device/launch.hpp"
-#include "cpu/device/limits.hpp"
+#include "cpu/device/library.hpp"
 #include "cpu/device/module_load.hpp"
-#include "cpu/engine/resident.hpp"
 
 using namespace quern::cpu::device;
 using namespace quern::cpu;
@@ -20,63 +19,8 @@ void load(CUmodule* module, const void* image, unsigned count, CUjit_option* opt
   Driver& driver = Driver::get();
   const auto context = driver.current();
   require(module != nullptr && image != nullptr);
-  *module = driver.add(load_module(driver, context, image, JitOptions(count, options, values)));
-}
-
-CUfunction function_named(Driver& driver, CUmodule handle, std::string_view name) {
-  const std::shared_ptr<ModuleObject> module = driver.find(handle);
-  const auto info = module->shared->kernels_by_name.find(name);
-  require(info != module->shared->kernels_by_name.end(), CUDA_ERROR_NOT_FOUND);
-  {
-    const quern::base::LockGuard lock(module->mutex);
-    if (const auto known = module->functions.find(name); known != module->functions.end())
-      return known->second;
-  }
-  const CUfunction function = driver.add(std::make_shared<FunctionObject>(module, *info->second));
-  const quern::base::LockGuard lock(module->mutex);
-  // Two threads may have asked at once; the first answer is kept, the other handle is never returned.
-  return module->functions.emplace(name, function).first->second;
-}
-
-int function_attribute(const FunctionObject& function, CUfunction_attribute attribute) {
-  const KernelInfo& info = function.info();
-  const std::uint32_t limit = function.module().max_registers;
-  switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-      return static_cast<int>(info.max_threads);
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-      return static_cast<int>(info.static_shared_bytes);
-    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-      return static_cast<int>(info.const_bytes);
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-      return static_cast<int>(info.local_bytes);
-    case CU_FUNC_ATTRIBUTE_NUM_REGS:
-      return static_cast<int>(limit == 0 ? info.register_count : std::min(info.register_count, limit));
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-      return static_cast<int>(function.module().ptx.sm);
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      return static_cast<int>(compute_capability());
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      return static_cast<int>(function.max_dynamic_shared_bytes.load());
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      return -1;
-    default:
-      return 0;  // cache mode, clusters
-  }
-}
-
-void set_function_attribute(FunctionObject& function, CUfunction_attribute attribute, int value) {
-  switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      require(value >= 0 &&
-              static_cast<std::uint64_t>(value) + function.info().static_shared_bytes <= kOptInSharedBytes);
-      function.max_dynamic_shared_bytes.store(static_cast<std::uint32_t>(value));
-      return;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      return require(value >= -1 && value <= 100);  // a hint
-    default:
-      fail(CUDA_ERROR_INVALID_VALUE);  // read-only, or for clusters, which the device does not have
-  }
+  const auto object = load_module(driver, context, image, JitOptions(count, options, values));
+  *module = object->handle = driver.add(object);
 }
 
 /// Applies an attribute of cuLaunchKernelEx. An unsupported attribute that changes a kernel's meaning is
@@ -121,11 +65,9 @@ CUresult cuModuleUnload(CUmodule module) {
     Driver& driver = Driver::get();
     driver.current();
     const auto object = driver.find(module);
+    require(!object->of_library, CUDA_ERROR_NOT_PERMITTED);
     driver.scheduler().synchronize(*object->context->domain);
-    driver.remove(module);
-    driver.objects().remove_if<FunctionObject>(
-        [&](const FunctionObject& function) { return &function.module() == object.get(); });
-    if (object->memory != nullptr) driver.memory().remove(*object->memory);
+    remove_module(driver, module, *object);
   });
 }
 
@@ -135,6 +77,48 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
     driver.current();
     require(function != nullptr && name != nullptr);
     *function = function_named(driver, module, name);
+  });
+}
+
+CUresult cuModuleLoad(CUmodule* module, const char* file) {
+  return entry([&] {
+    Driver::get().current();
+    require(module != nullptr && file != nullptr);
+    load(module, read_file(file).c_str(), 0, nullptr, nullptr);
+  });
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
+  return entry([&] { load(module, image, 0, nullptr, nullptr); });
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+  return entry([&] {
+    Driver::get();
+    require(mode != nullptr);
+    // Machine code is made at the first launch, libraries are loaded when a context needs them.
+    *mode = CU_MODULE_LAZY_LOADING;
+  });
+}
+
+CUresult cuModuleGetFunctionCount(unsigned* count, CUmodule module) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    driver.current();
+    require(count != nullptr);
+    *count = static_cast<unsigned>(driver.find(module)->shared->kernels.size());
+  });
+}
+
+CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmodule module) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    driver.current();
+    require(functions != nullptr && count > 0);
+    const auto object = driver.find(module);
+    const auto& kernels = object->shared->kernels;
+    for (std::size_t i = 0; i < std::min<std::size_t>(count, kernels.size()); ++i)
+      functions[i] = function_named(driver, module, kernels[i].name);
   });
 }
 
@@ -148,41 +132,6 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_t* bytes, CUmodule
     require(found != object->variables.end(), CUDA_ERROR_NOT_FOUND);
     if (pointer != nullptr) *pointer = reinterpret_cast<CUdeviceptr>(found->second.address);
     if (bytes != nullptr) *bytes = found->second.bytes;
-  });
-}
-
-CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    driver.current();
-    require(value != nullptr && attribute >= 0 && attribute < CU_FUNC_ATTRIBUTE_MAX);
-    *value = function_attribute(*driver.find(function), attribute);
-  });
-}
-
-CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    driver.current();
-    set_function_attribute(*driver.find(function), attribute, value);
-  });
-}
-
-CUresult cuFuncGetName(const char** name, CUfunction function) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    require(name != nullptr);
-    *name = driver.find(function)->info().name.c_str();
-  });
-}
-
-CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* size) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    const auto object = driver.find(function);
-    require(offset != nullptr && index < object->info().params.size());
-    *offset = object->info().params[index].offset;
-    if (size != nullptr) *size = object->info().params[index].size;
   });
 }
 
@@ -218,18 +167,38 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   });
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int block_size,
-                                                     std::size_t shared_bytes) {
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                   unsigned block_x, unsigned block_y, unsigned block_z,
+                                   unsigned shared_bytes, CUstream stream, void** parameters) {
+  return entry([&] {
+    LaunchRequest request{{grid_x, grid_y, grid_z},
+                          {block_x, block_y, block_z},
+                          shared_bytes,
+                          true,
+                          stream,
+                          parameters,
+                          nullptr};
+    launch(Driver::get(), function, request);
+  });
+}
+
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned count, unsigned flags) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.current();
-    require(blocks != nullptr && block_size > 0);
-    const auto object = driver.find(function);
-    const bool fits = static_cast<std::uint32_t>(block_size) <= object->info().max_threads &&
-                      shared_bytes <= object->max_dynamic_shared_bytes.load();
-    const std::uint64_t all_shared = object->info().static_shared_bytes + shared_bytes;
-    *blocks =
-        fits ? static_cast<int>(engine::resident_blocks(static_cast<std::uint32_t>(block_size), all_shared))
-             : 0;
+    constexpr unsigned kFlags = CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |
+                                CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC;
+    require(launches != nullptr && count > 0 && count <= driver.device_count() && (flags & ~kFlags) == 0);
+    require(count == 1, CUDA_ERROR_NOT_SUPPORTED);  // grids of several devices cannot wait for each other
+    const CUDA_LAUNCH_PARAMS& given = launches[0];
+    require(given.hStream != nullptr && given.hStream != CU_STREAM_LEGACY &&
+            given.hStream != CU_STREAM_PER_THREAD);
+    LaunchRequest request{{given.gridDimX, given.gridDimY, given.gridDimZ},
+                          {given.blockDimX, given.blockDimY, given.blockDimZ},
+                          given.sharedMemBytes,
+                          true,
+                          given.hStream,
+                          given.kernelParams,
+                          nullptr};
+    launch(driver, given.function, request);
   });
 }

@@ -135,6 +135,9 @@ CUresult cuEventDestroy_v2(CUevent event) {
   });
 }
 
+CUresult cuEventDestroy(CUevent event) { return cuEventDestroy_v2(event); }
+CUresult cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
+
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
@@ -144,6 +147,15 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
     auto point = driver.scheduler().record(driver.find_stream(stream, context));
     const quern::base::LockGuard lock(object->mutex);
     object->point = std::move(point);
+  });
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+  return entry([&] {
+    Driver::get();
+    // CU_EVENT_RECORD_EXTERNAL is for streams that capture.
+    require(flags == CU_EVENT_RECORD_DEFAULT);
+    return cuEventRecord(event, stream);
   });
 }
 
@@ -182,4 +194,8 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) 
         to->time_ns.load(std::memory_order_relaxed) - from->time_ns.load(std::memory_order_relaxed);
     *milliseconds = static_cast<float>(static_cast<double>(ns) * 1e-6);
   });
+}
+
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  return cuEventElapsedTime_v2(milliseconds, start, end);
 }
