@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PTX that compilers rarely write: vector registers, variables of function bodies, votes of lanes that are
 // together.
+#include <bit>
 #include <cstdint>
 #include <string>
 
@@ -364,6 +365,47 @@ TEST_CASE_FIXTURE(Fixture, "a barrier object waits for bytes and arrivals alike"
   const Module loaded(kernel(k90, body, 4));
   loaded.run(1, out);
   CHECK(download<std::uint32_t>(out, 4) == std::vector<std::uint32_t>{1, 1, 5, 6});
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "asynchronous stores to global memory write their bytes and release what is before them") {
+  if (capability() < 100) return;
+  // Each width into words of ones; threads 0 to 39 have 8 words each.
+  const Module widths(kernel(
+      k100,
+      ".reg .b8 %b1; .reg .b16 %h1; .reg .f32 %f1; .reg .f64 %d1; cvt.u8.u32 %b1, %r1; cvt.u16.u32 %h1, "
+      "%r1; cvt.u64.u32 %rd2, %r1; cvt.rn.f32.u32 %f1, %r1; cvt.rn.f64.u32 %d1, %r1; "
+      "st.async.release.gpu.global.u8 [%rd1+1], %b1; st.async.mmio.release.sys.b16 [%rd1+6], %h1; "
+      "st.async.release.sys.s32 [%rd1+8], %r1; st.async.mmio.release.gpu.global.f32 [%rd1+12], %f1; "
+      "st.async.global.release.gpu.u64 [%rd1+16], %rd2; st.async.release.gpu.global.f64 [%rd1+24], %d1;",
+      8));
+  const CUdeviceptr out = upload(std::vector<std::uint32_t>(40 * 8, ~0u));
+  widths.run(40, out);
+  const auto got = download<std::uint32_t>(out, 40 * 8);
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    CAPTURE(i);
+    const std::uint32_t* const words = &got[std::size_t{8} * i];
+    const std::uint64_t real = std::bit_cast<std::uint64_t>(double(i));
+    CHECK(words[0] == (0xffff00ffu | i << 8));
+    CHECK(words[1] == (0x0000ffffu | i << 16));
+    CHECK(words[2] == i);
+    CHECK(words[3] == std::bit_cast<std::uint32_t>(float(i)));
+    CHECK(words[4] == i);
+    CHECK(words[5] == 0);
+    CHECK(words[6] == static_cast<std::uint32_t>(real));
+    CHECK(words[7] == static_cast<std::uint32_t>(real >> 32));
+  }
+  // The second warp waits for the first one's flag and then sees the word that was stored before it.
+  const Module message(kernel(
+      k100,
+      "ld.param.u64 %rd2, [out]; setp.ge.u32 %p1, %r1, 32; @%p1 bra wait; setp.ne.u32 %p2, %r1, 0; @%p2 "
+      "bra done; st.global.u32 [%rd2+4], 77; st.async.release.gpu.global.u32 [%rd2], 1; bra done; "
+      "wait: ld.acquire.gpu.global.u32 %r2, [%rd2]; setp.eq.u32 %p2, %r2, 0; @%p2 bra wait; "
+      "ld.global.u32 %r3, [%rd2+4]; st.global.u32 [%rd1], %r3; done:"));
+  const CUdeviceptr mail = upload(std::vector<std::uint32_t>(64, 0));
+  message.run(64, mail);
+  const auto read = download<std::uint32_t>(mail, 64);
+  for (std::uint32_t i = 32; i < 64; ++i) CHECK(read[i] == 77);
 }
 
 TEST_CASE_FIXTURE(Fixture, "shared memory is filled with zeros in bulk") {

@@ -70,7 +70,7 @@ void cp(Translator& t, In in) {
   if (object) change_transactions(t, *object, bytes, Transaction::complete);
 }
 
-// st.async [to], value, [mbarrier]
+// st.async [to], value, [mbarrier]; without an object it is a plain store (memory.cpp)
 void store_with_transaction(Translator& t, In in) {
   const auto to = address_of(t, in, t.operand(in, 0));
   const auto object = address_of(t, in, t.operand(in, 2));

@@ -202,6 +202,7 @@ void ld(Translator& t, In in) {
   for (std::size_t i = 0; i < values.size(); ++i) t.write(destinations[i], values[i], is_signed(in.type()));
 }
 
+// Also st.async.release, at once: one of the orders that PTX allows.
 void st(Translator& t, In in) {
   if (!check_type(t, in)) return;
   const ptx::Operand& operand = t.operand(in, 0);

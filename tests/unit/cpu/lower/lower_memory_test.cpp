@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "ir_interpreter.hpp"
 #include "support.hpp"
@@ -206,6 +208,31 @@ TEST_CASE("accesses keep their space, order, scope and width") {
   CHECK(fences[0]->attr.scope == cpu::ir::Scope::cta);
   CHECK(fences[1]->attr.semantics == cpu::ir::Semantics::sc);
   CHECK(fences[1]->attr.scope == cpu::ir::Scope::gpu);
+}
+
+TEST_CASE(
+    "an asynchronous store to global memory is a store that releases, and is carried out where it says "
+    ".mmio") {
+  std::string text = test::kernel_text(R"(
+    st.async.release.gpu.global.u32 [%rd1+4], %r1;
+    st.async.mmio.release.sys.u64 [%rd1], %rd1;)");
+  const std::string old = ".version 8.3\n.target sm_90";
+  REQUIRE(text.starts_with(old));
+  const auto module = test::lowered(text.replace(0, old.size(), ".version 8.7\n.target sm_100"));
+  std::vector<const cpu::ir::Inst*> stores;
+  for (const cpu::ir::Inst& inst : module.functions[0].insts)
+    if (inst.op == Op::store) stores.push_back(&inst);
+  REQUIRE(stores.size() == 2);
+  for (const cpu::ir::Inst* store : stores) CHECK(store->attr.semantics == cpu::ir::Semantics::release);
+  CHECK(stores[0]->attr.scope == cpu::ir::Scope::gpu);
+  CHECK(stores[0]->attr.space == Space::global);
+  CHECK(stores[0]->attr.alignment == 4);
+  CHECK(stores[0]->imm == 4);
+  CHECK_FALSE(stores[0]->attr.is_volatile);
+  CHECK(stores[1]->attr.scope == cpu::ir::Scope::sys);
+  CHECK(stores[1]->attr.space == Space::generic);
+  CHECK(stores[1]->attr.alignment == 8);
+  CHECK(stores[1]->attr.is_volatile);
 }
 
 TEST_CASE("global and constant memory have their generic addresses, shared and local memory do not") {
