@@ -6,7 +6,8 @@
 //   0. LibraryObject::mutex_
 //   1. Contexts::mutex_
 //   2. ObjectTables::mutex_
-//   3. FunctionObject::mutex_, ModuleObject::mutex, EventObject::mutex, LinkObject::mutex
+//   3. FunctionObject::mutex_, ModuleObject::mutex, EventObject::mutex, LinkObject::mutex,
+//      ContextState::peers_mutex
 //   4. Scheduler::mutex_         streams and threads
 //   5. Memory::mutex_, then Arena::mutex_
 //   6. Output::mutex_

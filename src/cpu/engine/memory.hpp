@@ -25,6 +25,23 @@ enum class AllocationKind : std::uint8_t {
   heap,        ///< malloc() in a kernel
 };
 
+/// True for memory of a device's own, false for what the host accesses too.
+constexpr bool is_device_memory(AllocationKind kind) noexcept {
+  switch (kind) {
+    case AllocationKind::device:
+    case AllocationKind::pooled:
+    case AllocationKind::module:
+    case AllocationKind::heap:
+      return true;
+    case AllocationKind::host:
+    case AllocationKind::managed:
+    case AllocationKind::registered:
+    case AllocationKind::shadow:
+      return false;
+  }
+  return false;
+}
+
 class Mapping;
 
 /// One allocation. Its memory lives as long as the last shared_ptr: a queued copy keeps the memory that it
