@@ -74,8 +74,8 @@ asm(".text\n.balign 16\n"
 #undef QUERN_EXPORT
 
 extern "C" {
-extern char quern_thunks[] [[gnu::visibility("hidden")]];
-extern char quern_after_call[] [[gnu::visibility("hidden")]];
+[[gnu::visibility("hidden")]] extern char quern_thunks[];
+[[gnu::visibility("hidden")]] extern char quern_after_call[];
 using Dlsym = void* (*)(void*, const char*);
 [[gnu::used, gnu::visibility("hidden")]] constinit Dlsym quern_real_dlsym = nullptr;
 }
@@ -110,7 +110,7 @@ struct Calls {
   std::size_t count;
   std::size_t last;  ///< the thunk that was entered last
 };
-constinit thread_local Calls calls [[gnu::tls_model("initial-exec")]] = {};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Calls calls = {};
 
 void* real_dlsym(void* library, const char* name) noexcept {
   for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5"})

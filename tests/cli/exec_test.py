@@ -202,6 +202,7 @@ class Status(Exec):
         self.fails("exec", status=2, says=["no command was given"])
         self.fails("exec", "--stats", "--", status=2, says=["no command was given"])
         self.fails("exec", "--print-env", "--", "true", status=2, says=["--print-env runs nothing"])
+        self.fails("exec", "--print-env", "--stats", status=2, says=["--stats", "--print-env"])
         self.fails("exec", "--stat", "--", "true", status=2, says=["--stat"])
 
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
+#include <string_view>
 
 namespace quern::cli {
 namespace {
@@ -53,13 +54,20 @@ std::string joined(std::initializer_list<std::string> first, const char* variabl
   return list;
 }
 
-/// The folder of the NVRTC that quern uses; empty if the loader finds one by itself, or there is none.
-std::string nvrtc_folder() {
+bool loader_finds_nvrtc() {
   for (const char* const name : {"libnvrtc.so.13", "libnvrtc.so.12"})
     if (void* const library = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
       ::dlclose(library);
-      return {};
+      return true;
     }
+  return false;
+}
+
+/// The folder of the NVRTC that quern uses; empty if the loader finds one by itself, or there is none.
+std::string nvrtc_folder() {
+  const char* const hides_toolkit = std::getenv("QUERN_HIDE_TOOLKIT");  // the loader may find a hidden one
+  const bool is_hidden = hides_toolkit != nullptr && std::string_view(hides_toolkit) == "1";
+  if (!is_hidden && loader_finds_nvrtc()) return {};
   return fs::path(nvrtc_library()).parent_path().string();
 }
 

@@ -376,7 +376,8 @@ void add_exec(CLI::App& app, Action& action, const std::vector<std::string>& com
       "Say on stderr afterwards which driver functions the program called how often, and which are "
       "missing");
   exec->add_flag("--print-env", settings->print_env,
-                 "Print the variables that the program would get, for a shell, and run nothing");
+                 "Print the variables that the program would get, for a shell, and run nothing")
+      ->excludes("--stats");
   exec->callback([&action, settings, command] {
     settings->command.insert(settings->command.end(), command.begin(), command.end());
     action = [settings] { return exec_command(*settings); };

@@ -34,6 +34,9 @@ SearchEnvironment search_environment();
 /// The process's surroundings as they are now, but for the environment.
 Surroundings surroundings(const SearchEnvironment& environment = search_environment());
 
+/// The same where `library_file` is the library or program that holds quern.
+Surroundings surroundings_of(const SearchEnvironment& environment, const std::string& library_file);
+
 /// One candidate of the search, before it is tried.
 struct SearchLocation {
   enum class Kind : std::uint8_t {
