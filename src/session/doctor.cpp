@@ -29,6 +29,8 @@ constexpr VariableRow kVariables[] = {
      "auto, wide or compact: how many addresses the CPU device reserves; compact checks more"},
     {"QUERN_CPU_DEVICES", "how many CPU devices there are, 1 to 16; default 1"},
     {"QUERN_CPU_ISA", "baseline, avx2 or avx512: the most that the CPU device uses of the processor"},
+    {"QUERN_EXEC", "1: the process is run by quern exec, which sets this"},
+    {"QUERN_CALL_COUNTS", "the file in which quern exec --stats counts a program's driver calls"},
     {"QUERN_CPU_DISPATCH", "1: the CPU device runs every kernel through its dispatcher, for its tests"},
     {"QUERN_NVRTC", "the NVRTC library to use, and no other"},
     {"QUERN_CACHE", "0: no compile cache on disk; ro: it is only read; default 1"},
@@ -198,5 +200,7 @@ DoctorReport doctor() {
     report.environment.push_back({row.name, base::env(row.name).value_or(""), row.meaning});
   return report;
 }
+
+std::string nvrtc_library() { return compile::Compiler().toolkit().nvrtc_path; }
 
 }  // namespace quern
