@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "call_counts.hpp"
+#include "drop_in/call_counts.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
