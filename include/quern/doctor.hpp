@@ -38,4 +38,7 @@ struct DoctorReport {
 
 QUERN_API DoctorReport doctor();
 
+/// The file of the NVRTC that this process compiles with; empty if there is none.
+QUERN_API std::string nvrtc_library();
+
 }  // namespace quern

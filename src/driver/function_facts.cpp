@@ -11,6 +11,8 @@ std::string_view to_string(DriverObject object) noexcept {
       return "memory";
     case DriverObject::pooled:
       return "pooled";
+    case DriverObject::pool:
+      return "pool";
     case DriverObject::host:
       return "host";
     case DriverObject::registered:

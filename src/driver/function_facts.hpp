@@ -13,6 +13,7 @@ enum class DriverObject : std::uint8_t {
   none,
   memory,
   pooled,      ///< memory of a stream-ordered pool
+  pool,        ///< a stream-ordered pool
   host,        ///< page-locked host memory
   registered,  ///< host memory of the program's, page-locked
   stream,

@@ -29,6 +29,9 @@ constexpr VariableRow kVariables[] = {
      "auto, wide or compact: how many addresses the CPU device reserves; compact checks more"},
     {"QUERN_CPU_DEVICES", "how many CPU devices there are, 1 to 16; default 1"},
     {"QUERN_CPU_ISA", "baseline, avx2 or avx512: the most that the CPU device uses of the processor"},
+    {"QUERN_EXEC", "1: the process is run by quern exec, which sets this"},
+    {"NUMBA_CUDA_DRIVER", "Numba's name of the driver's library; quern exec sets it where it is set"},
+    {"QUERN_CALL_COUNTS", "the file in which quern exec counts the driver calls of a program"},
     {"QUERN_CPU_DISPATCH", "1: the CPU device runs every kernel through its dispatcher, for its tests"},
     {"QUERN_NVRTC", "the NVRTC library to use, and no other"},
     {"QUERN_CACHE", "0: no compile cache on disk; ro: it is only read; default 1"},
@@ -198,5 +201,7 @@ DoctorReport doctor() {
     report.environment.push_back({row.name, base::env(row.name).value_or(""), row.meaning});
   return report;
 }
+
+std::string nvrtc_library() { return compile::Compiler().toolkit().nvrtc_path; }
 
 }  // namespace quern

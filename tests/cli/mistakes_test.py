@@ -243,12 +243,12 @@ extern "C" __global__ void jumps(long long* x) { ((void (*)(long long*))x[1])(x)
         self.fails("run", "k.cu::hello", 1, "--repeat", 10**20, status=2, says=["--repeat", "too large"])
         self.fails("run", "k.cu::hello", 1, "--shared", 10**20, status=2, says=["--shared", "too large"])
 
-    def test_an_environment_variable_that_is_no_number_is_passed_over_aloud(self):
+    def test_a_malformed_environment_variable_is_ignored_with_a_warning(self):
         for name, values in {"QUERN_CPU_MEMORY": ["abc", "-5", "1.5G", "1000P"], "QUERN_CPU_WORKERS": ["abc", "-1", "1.5"], "QUERN_CPU_DEVICES": ["two"],
                              "QUERN_CPU_COMPUTE_CAPABILITY": ["abc", "8", "8.4", "90"]}.items():
             for value in values:
                 done = self.quern("devices", env={name: value})
-                self.assertRegex(done.stderr, f"^quern CPU device: {name} is not a .*, and is ignored: {value}\n$")
+                self.assertRegex(done.stderr, f"^quern CPU device: {name} is not .*, and is ignored: {value}\n$")
         done = self.quern("devices", env={"QUERN_CPU_MEMORY": "64M", "QUERN_CPU_WORKERS": "1"})
         self.assertEqual(done.stderr, "")
         self.assertIn(", 64.0 MiB, 1 multiprocessors,", done.stdout)

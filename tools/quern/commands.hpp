@@ -106,6 +106,15 @@ int top_command(const TopSettings& settings);
 /// shows the server's figures meanwhile.
 int serve_command(std::vector<std::string> words);
 
+/// quern exec: another program, on the CPU device as libcuda.so.1.
+struct ExecSettings {
+  std::vector<std::string> command;  ///< the program and its arguments
+  bool print_env = false;
+  bool stats = false;
+};
+/// Returns the program's exit status as shells have it: also 126, 127, and 128 with a signal's number.
+int exec_command(const ExecSettings& settings);
+
 /// quern devices: those of this machine.
 int devices_command(bool json);
 /// quern doctor: the components found and missing, and advice.

@@ -361,7 +361,40 @@ void add_top(CLI::App& app, Action& action) {
   command->callback([&action, settings] { action = [settings] { return top_command(*settings); }; });
 }
 
-void add_commands(CLI::App& app, Action& action) {
+/// `command`: the words behind "--", which are the program's own.
+void add_exec(CLI::App& app, Action& action, const std::vector<std::string>& command) {
+  CLI::App* exec = app.add_subcommand(
+      "exec", "Run another program, which finds the CPU device as the CUDA driver libcuda.so.1");
+  auto settings = std::make_shared<ExecSettings>();
+  exec->add_option(
+          "command", settings->command,
+          "The program and its arguments, behind \"--\"; the exit status is the program's, or 128 and the "
+          "number of the signal that ended it")
+      ->type_name("-- COMMAND [ARG ...]");
+  exec->add_flag(
+      "--stats", settings->stats,
+      "Say on stderr afterwards which driver functions the program called how often, and which are "
+      "missing");
+  exec->add_flag("--print-env", settings->print_env,
+                 "Print the variables that the program would get, for a shell, and run nothing")
+      ->excludes("--stats");
+  exec->callback([&action, settings, command] {
+    settings->command.insert(settings->command.end(), command.begin(), command.end());
+    action = [settings] { return exec_command(*settings); };
+  });
+}
+
+/// Takes the words behind "--" of `quern exec` away, and returns them.
+std::vector<std::string> take_command(std::vector<std::string>& words) {
+  if (words.empty() || words[0] != "exec") return {};
+  const auto mark = std::find(words.begin(), words.end(), "--");
+  if (mark == words.end()) return {};
+  std::vector<std::string> command(mark + 1, words.end());
+  words.erase(mark, words.end());
+  return command;
+}
+
+void add_commands(CLI::App& app, Action& action, const std::vector<std::string>& command) {
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Print the help of all commands");
   app.set_version_flag("--version", "quern " + std::string(version()));
@@ -370,6 +403,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_test(app, action);
   add_bench(app, action);
   add_cache(app, action);
+  add_exec(app, action, command);
   add_serve(app, action);
   add_top(app, action);
   add_devices(app, action);
@@ -405,7 +439,8 @@ std::string unmark_negative(const std::string& word) {
 Action read_options(std::vector<std::string> words) {
   CLI::App app("Compiles GPU kernels at run time and runs them on a GPU or on the CPU.", "quern");
   Action action;
-  add_commands(app, action);
+  const std::vector<std::string> command = take_command(words);
+  add_commands(app, action, command);
   check_command(app, words);
   for (std::string& word : words) word = mark_negative(word);
   std::reverse(words.begin(), words.end());  // CLI11 takes them from the back

@@ -37,7 +37,8 @@ int program(int argc, char** argv) {
   hold_standard_descriptors();
   watch_stdout();
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+  const auto own_end = std::find(words.begin(), words.end(), "--");  // behind it: another program's
+  const bool json = std::find(words.begin(), own_end, "--json") != own_end;
   int status = kFailed;
   try {
     status = run(words, json);

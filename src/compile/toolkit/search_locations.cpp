@@ -80,8 +80,21 @@ std::vector<std::string> python_prefixes(const SearchEnvironment& environment) {
   return prefixes;
 }
 
-std::vector<std::string> wheel_roots(const SearchEnvironment& environment) {
+/// The folders of Python packages above `library`: those of the installation that it is part of.
+std::vector<std::string> own_site_packages(const fs::path& library) {
+  std::vector<std::string> sites;
+  for (fs::path folder = library.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
+    if (folder.filename() == "site-packages" || folder.filename() == "dist-packages")
+      sites.push_back(folder.string());
+  return sites;
+}
+
+std::vector<std::string> wheel_roots(const SearchEnvironment& environment, const fs::path& library) {
   std::vector<std::string> roots;
+  for (const std::string& site : own_site_packages(library))
+    for (const char* wheel : kWheelDirectories)
+      if (std::string root = fmt::format("{}/{}", site, wheel); exists(root))
+        roots.push_back(std::move(root));
   for (const std::string& prefix : python_prefixes(environment))
     for (const char* site : kSitePatterns)
       for (const char* wheel : kWheelDirectories)
@@ -144,6 +157,10 @@ SearchEnvironment search_environment() {
 }
 
 SearchInputs surroundings(const SearchEnvironment& environment) {
+  return surroundings_of(environment, this_library().string());
+}
+
+SearchInputs surroundings_of(const SearchEnvironment& environment, const std::string& library_file) {
   SearchInputs around;
   around.nvrtc_file = value_of(environment, "QUERN_NVRTC");
   around.cuda_home = value_of(environment, "CUDA_HOME");
@@ -151,11 +168,11 @@ SearchInputs surroundings(const SearchEnvironment& environment) {
   around.hide_toolkit = environment.contains("QUERN_HIDE_TOOLKIT");
   around.system_roots = system_toolkits();
   around.loader_names.assign(std::begin(kLibraryNames), std::end(kLibraryNames));
-  const fs::path library = this_library();
+  const fs::path library = library_file;
   if (std::optional<std::string> fetched = fetched_for_the_build(library))
     around.fetched_roots.push_back(*std::move(fetched));
   if (!library.empty()) around.fetched_roots.push_back((library.parent_path() / "quern" / "cuda").string());
-  around.python_roots = wheel_roots(environment);
+  around.python_roots = wheel_roots(environment, library);
   return around;
 }
 
@@ -197,6 +214,8 @@ std::vector<std::string> searched_folders(const SearchEnvironment& environment, 
        folder = folder.parent_path())
     folders.push_back((folder / kMarker).string());
   if (!with_python) return folders;
+  for (const std::string& site : own_site_packages(this_library()))
+    for (const std::string& folder : {site, site + "/nvidia"}) folders.push_back(folder);
   for (const std::string& prefix : python_prefixes(environment)) {
     for (std::string& folder : matches(prefix + "/lib")) folders.push_back(std::move(folder));
     for (const char* site : kSitePatterns) {

@@ -34,6 +34,9 @@ SearchEnvironment search_environment();
 /// The current search environment of the process, with these variables.
 SearchInputs surroundings(const SearchEnvironment& environment = search_environment());
 
+/// The same where `library_file` is the library or program that holds quern.
+SearchInputs surroundings_of(const SearchEnvironment& environment, const std::string& library_file);
+
 /// One candidate of the search, before it is tried.
 struct SearchLocation {
   enum class Kind : std::uint8_t {

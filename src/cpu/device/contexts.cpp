@@ -204,4 +204,19 @@ void Contexts::synchronize(std::uint64_t owner) {
   if (state != nullptr) services_.scheduler->synchronize(*state->domain);
 }
 
+void Contexts::synchronize_handle(CUcontext handle) {
+  services_.scheduler->synchronize(*state_of(handle)->domain);
+}
+
+void Contexts::synchronize_all() {
+  std::vector<std::shared_ptr<ContextState>> states;
+  {
+    const base::LockGuard lock(mutex_);
+    contexts_.for_each([&](CUcontext, const std::shared_ptr<Context>& context) {
+      if (context->state != nullptr) states.push_back(context->state);
+    });
+  }
+  for (const auto& state : states) services_.scheduler->synchronize(*state->domain);
+}
+
 }  // namespace quern::cpu::device

@@ -70,6 +70,10 @@ class Contexts {
   CUcontext handle_of(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
   /// Waits until nothing runs in that context.
   void synchronize(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
+  /// The same by its handle; throws as state_of().
+  void synchronize_handle(CUcontext context) QUERN_EXCLUDES(mutex_);
+  /// Waits until nothing runs in any context.
+  void synchronize_all() QUERN_EXCLUDES(mutex_);
 
   /// Of contexts of 64-bit addresses, and of those of cuCtxCreate's first version.
   static constexpr unsigned kApiVersion = 3020;

@@ -184,6 +184,7 @@ std::unique_ptr<Driver> Driver::make() {
   driver->scheduler_ = std::make_unique<engine::Scheduler>(std::move(workers), launch_limit());
   const Contexts::Services shared{driver->scheduler_.get(), driver->memory_.get(), &driver->objects_};
   driver->contexts_ = std::make_unique<Contexts>(shared, devices);
+  driver->mem_pools_ = std::make_unique<MemPools>(driver->objects_, devices);
   return driver;
 }
 

@@ -6,9 +6,10 @@
 //   0. LibraryObject::mutex_
 //   1. Contexts::mutex_
 //   2. ObjectTables::mutex_
-//   3. FunctionObject::mutex_, ModuleObject::mutex, EventObject::mutex, LinkObject::mutex
+//   3. FunctionObject::mutex_, ModuleObject::mutex, EventObject::mutex, LinkObject::mutex,
+//      ContextState::peers_mutex
 //   4. Scheduler::mutex_         streams and threads
-//   5. Memory::mutex_, then Arena::mutex_
+//   5. Memory::mutex_, then Arena::mutex_ or MemPoolObject::mutex_
 //   6. Output::mutex_
 //   7. Explainer::mutex_, then that of the kernels explained last
 #pragma once
@@ -20,6 +21,7 @@
 #include "cpu/device/contexts.hpp"
 #include "cpu/device/exit.hpp"
 #include "cpu/device/failure.hpp"
+#include "cpu/device/mem_pools.hpp"
 #include "cpu/device/object_tables.hpp"
 #include "cpu/device/objects.hpp"
 #include "cpu/engine/memory.hpp"
@@ -62,6 +64,7 @@ class Driver {
   /// Throws Failure(CUDA_ERROR_INVALID_DEVICE) unless it is one of ours.
   std::uint32_t device(CUdevice device) const;
 
+  MemPools& mem_pools() noexcept { return *mem_pools_; }
   Contexts& contexts() noexcept { return *contexts_; }
   /// The state of this thread's current context. Throws Failure: no current context, a destroyed one, or the
   /// fault that ended it.
@@ -107,7 +110,8 @@ class Driver {
   const std::unique_ptr<engine::Memory> memory_;
   std::unique_ptr<engine::Scheduler> scheduler_;  ///< set once, in make()
   ObjectTables objects_;
-  std::unique_ptr<Contexts> contexts_;  ///< set once, in make()
+  std::unique_ptr<Contexts> contexts_;   ///< set once, in make()
+  std::unique_ptr<MemPools> mem_pools_;  ///< set once, in make()
 };
 
 /// Is told when machine code of a kernel is generated in a context, and when that is done: a

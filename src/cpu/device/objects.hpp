@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct ContextState {
   /// Set before the objects of the context are released. A call that began earlier checks it after it has
   /// made an object, so that no new object stays behind.
   std::atomic<bool> ended{false};
+  base::Mutex peers_mutex;
+  std::set<std::uint64_t> peers QUERN_GUARDED_BY(peers_mutex);  ///< ids of contexts: cuCtxEnablePeerAccess
 };
 
 /// The CUresult of a fault.

@@ -62,16 +62,26 @@ struct LaunchJob {
   }
 };
 
-/// A copy, or a fill with a 1-, 2- or 4-byte pattern if `source` is null.
+/// Distances between the beginnings of rows, and of slices.
+struct Strides {
+  std::uint64_t row_bytes = 0;
+  std::uint64_t slice_bytes = 0;
+};
+
+/// A copy, or a fill with a 1-, 2- or 4-byte pattern if `source` is null: `slices` of `rows` of `bytes`.
 struct TransferJob {
   std::byte* destination = nullptr;
   const std::byte* source = nullptr;
   std::uint64_t bytes = 0;
+  std::uint64_t rows = 1;
+  std::uint64_t slices = 1;
+  Strides destination_strides;  ///< no meaning for a single row or slice
+  Strides source_strides;
   std::uint32_t pattern = 0;
   std::uint32_t pattern_bytes = 1;
   std::unique_ptr<std::byte[]> staged;  ///< the source, where the caller's may change
-  std::shared_ptr<const Allocation> keep_destination;
-  std::shared_ptr<const Allocation> keep_source;
+  std::shared_ptr<const void> keep_destination;
+  std::shared_ptr<const void> keep_source;
 };
 void run(const TransferJob& job) noexcept;
 

@@ -25,10 +25,27 @@ enum class AllocationKind : std::uint8_t {
   heap,        ///< malloc() in a kernel
 };
 
+/// True for memory of a device's own, false for what the host accesses too.
+constexpr bool is_device_memory(AllocationKind kind) noexcept {
+  switch (kind) {
+    case AllocationKind::device:
+    case AllocationKind::pooled:
+    case AllocationKind::module:
+    case AllocationKind::heap:
+      return true;
+    case AllocationKind::host:
+    case AllocationKind::managed:
+    case AllocationKind::registered:
+    case AllocationKind::shadow:
+      return false;
+  }
+  return false;
+}
+
 class Mapping;
 
 /// One allocation. Its memory lives as long as the last shared_ptr: a queued copy keeps the memory that it
-/// accesses. Immutable except for `reuse`.
+/// accesses. Immutable except for `charge` and `reuse`.
 struct Allocation {
   Allocation(Arena& from, std::byte* start) : base(start), arena(&from) {}
   /// Memory of the host's own.
@@ -46,9 +63,10 @@ struct Allocation {
   std::uint64_t owner = 0;  ///< id of the context
   std::uint64_t id = 0;     ///< never reused in a process
   unsigned flags = 0;
-  std::shared_ptr<Mapping> mapping;  ///< of mapped registered memory
-  std::weak_ptr<Mapping> shadow_of;  ///< of a shadow
-  Reuse reuse = Reuse::soon;         ///< of its addresses; written before the last reference is released
+  std::shared_ptr<Mapping> mapping;    ///< of mapped registered memory
+  std::weak_ptr<Mapping> shadow_of;    ///< of a shadow
+  std::shared_ptr<const void> charge;  ///< of a pool; written before the address is given out
+  Reuse reuse = Reuse::soon;           ///< of its addresses; written before the last reference is released
 
  private:
   Arena* arena;

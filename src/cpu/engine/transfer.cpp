@@ -5,17 +5,32 @@
 #include "cpu/engine/jobs.hpp"
 
 namespace quern::cpu::engine {
+namespace {
 
-void run(const TransferJob& job) noexcept {
-  if (job.source != nullptr) {
-    std::memmove(job.destination, job.source, job.bytes);  // a copy within one allocation may overlap
+void run_row(const TransferJob& job, std::byte* destination, const std::byte* source) noexcept {
+  if (source != nullptr) {
+    std::memmove(destination, source, job.bytes);  // a copy within one allocation may overlap
   } else if (job.pattern_bytes == 1) {
-    std::memset(job.destination, static_cast<int>(job.pattern & 0xff), job.bytes);
+    std::memset(destination, static_cast<int>(job.pattern & 0xff), job.bytes);
   } else if (job.pattern_bytes == 2) {
-    std::fill_n(reinterpret_cast<std::uint16_t*>(job.destination), job.bytes / 2,
+    std::fill_n(reinterpret_cast<std::uint16_t*>(destination), job.bytes / 2,
                 static_cast<std::uint16_t>(job.pattern));
   } else {
-    std::fill_n(reinterpret_cast<std::uint32_t*>(job.destination), job.bytes / 4, job.pattern);
+    std::fill_n(reinterpret_cast<std::uint32_t*>(destination), job.bytes / 4, job.pattern);
+  }
+}
+
+}  // namespace
+
+void run(const TransferJob& job) noexcept {
+  const Strides& to = job.destination_strides;
+  const Strides& from = job.source_strides;
+  for (std::uint64_t slice = 0; slice < job.slices; ++slice) {
+    std::byte* const destination = job.destination + slice * to.slice_bytes;
+    const std::byte* const source = job.source == nullptr ? nullptr : job.source + slice * from.slice_bytes;
+    for (std::uint64_t row = 0; row < job.rows; ++row)
+      run_row(job, destination + row * to.row_bytes,
+              source == nullptr ? nullptr : source + row * from.row_bytes);
   }
 }
 

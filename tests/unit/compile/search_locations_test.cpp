@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "../support/scratch.hpp"
 #include "compile/source/includes.hpp"
 #include "compile/toolkit/toolkit.hpp"
@@ -40,6 +42,20 @@ TEST_CASE("a build finds what tools/setup fetched into its source tree") {
   REQUIRE(roots.size() == 2);
   CHECK(roots[0] == QUERN_SOURCE_ROOT "/.quern/cuda");
   CHECK(roots[1].ends_with("/quern/cuda"));
+}
+
+TEST_CASE("quern in a Python environment finds the wheels beside it, with no variable set") {
+  const Scratch scratch;
+  const std::string site = (scratch.path / "lib/python3.11/site-packages").string();
+  scratch.write("lib/python3.11/site-packages/nvidia/cu13/lib/libnvrtc.so.13", "");
+  scratch.write("lib/python3.11/site-packages/quern/lib/libquern.so.0", "");
+  const SearchEnvironment none;
+  const std::vector<std::string> roots =
+      surroundings_of(none, site + "/quern/lib/libquern.so.0").python_roots;
+  REQUIRE_FALSE(roots.empty());
+  CHECK(roots[0] == site + "/nvidia/cu13");
+  const std::vector<std::string> elsewhere = surroundings_of(none, "/opt/lib/libquern.so.0").python_roots;
+  CHECK(std::find(elsewhere.begin(), elsewhere.end(), roots[0]) == elsewhere.end());
 }
 
 TEST_CASE("hiding the toolkit passes over the variables and the system's directories and says so") {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <system_error>
 #include <thread>
@@ -19,10 +20,18 @@ bool is_ignored(int signal) {
 // Signals belong to the process, and so does this state.
 std::atomic<bool> keeps_next = false;
 std::atomic<int> kept_signal = 0;
+std::atomic<pid_t> child = 0;
 
 void wait_for_one(const sigset_t& signals) {
+  siginfo_t info{};
   int signal = 0;
-  if (sigwait(&signals, &signal) != 0) return;
+  do signal = ::sigwaitinfo(&signals, &info);
+  while (signal < 0 && errno == EINTR);
+  if (signal < 0) return;
+  if (const pid_t other = child.load(); other != 0) {
+    if (info.si_code <= 0) ::kill(other, signal);  // of a process; the terminal's reach the child as well
+    return wait_for_one(signals);
+  }
   if (keeps_next.exchange(false)) {
     kept_signal = signal;
     return wait_for_one(signals);
@@ -47,6 +56,8 @@ void end_by_signals() {
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   }
 }
+
+void pass_signals_to(pid_t process) noexcept { child = process; }
 
 void keep_interrupts() noexcept { keeps_next = true; }
 

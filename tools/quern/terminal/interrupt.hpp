@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 namespace quern::cli {
 
 /// From here on SIGINT and SIGTERM end the program by that signal, also if a library has handlers: while
@@ -12,5 +14,9 @@ void end_by_signals();
 /// second one ends it as before. Thread-safe, as interrupted().
 void keep_interrupts() noexcept;
 int interrupted() noexcept;
+
+/// From here on signals of other processes are sent on to `process`, and those of the terminal are ignored:
+/// it gets them as well. 0: they end this process again.
+void pass_signals_to(pid_t process) noexcept;
 
 }  // namespace quern::cli

@@ -10,6 +10,7 @@
 #include <initializer_list>
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/mem_pool.hpp"
 #include "cpu/engine/mapping.hpp"
 
 using namespace quern::cpu::device;
@@ -107,6 +108,10 @@ void pointer_attribute(void* data, CUpointer_attribute attribute, const Allocati
       return store(data, true);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return store(data, allocation.kind == AllocationKind::managed);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
+      const auto* const charge = static_cast<const PoolCharge*>(allocation.charge.get());
+      return store<CUmemoryPool>(data, charge != nullptr ? charge->handle() : nullptr);
+    }
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream-ordered memory. Each device has its default pool; it keeps nothing back, since a freed allocation is
-// cheap to make again here.
+// Stream-ordered memory and its pools.
 #include "cpu/device/cuda_api.hpp"
 
+#include <utility>
+
 #include "cpu/device/driver.hpp"
+#include "cpu/device/mem_pool.hpp"
+#include "cpu/device/mem_pools.hpp"
 
 using namespace quern::cpu::device;
 using namespace quern::cpu;
@@ -11,24 +14,53 @@ using engine::AllocationKind;
 
 namespace {
 
-// A pool's handle is its device's number, with a tag that distinguishes it from addresses and from other
-// handles.
-constexpr std::uintptr_t kPoolHandles = 0xf0;
-
-CUmemoryPool pool_of(std::uint32_t device) {
-  return reinterpret_cast<CUmemoryPool>((std::uintptr_t{device} << 8) | kPoolHandles);
+/// A pool by its handle. The functions of pools answer CUDA_ERROR_INVALID_VALUE to others.
+std::shared_ptr<MemPoolObject> find_pool(Driver& driver, CUmemoryPool handle) {
+  try {
+    return driver.find(handle);
+  } catch (const Failure&) {
+    fail(CUDA_ERROR_INVALID_VALUE);
+  }
 }
 
-std::uint32_t device_of(Driver& driver, CUmemoryPool pool) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(pool);
-  require((bits & 0xff) == kPoolHandles && (bits >> 8) < driver.device_count(), CUDA_ERROR_INVALID_VALUE);
-  return static_cast<std::uint32_t>(bits >> 8);
+void allocate(Driver& driver, const std::shared_ptr<ContextState>& context, CUdeviceptr* pointer,
+              std::size_t bytes, CUmemoryPool handle, CUstream stream) {
+  const std::shared_ptr<MemPoolObject> pool = find_pool(driver, handle);
+  require(pointer != nullptr);
+  driver.find_stream(stream, context);  // a bad stream is an error
+  require(pool->access(context->device) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  if (bytes == 0) {
+    *pointer = 0;
+    return;
+  }
+  auto charge = std::make_shared<PoolCharge>(pool, handle, bytes);
+  auto allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
+  if (allocation == nullptr) {  // streams free memory when they reach the call
+    driver.contexts().synchronize(context->id);
+    allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
+  }
+  require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
+  allocation->charge = std::move(charge);
+  *pointer = reinterpret_cast<CUdeviceptr>(allocation->base);
 }
 
-bool is_flag(CUmemPool_attribute attribute) {
-  return attribute == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
-         attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
-         attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
+/// The device of a location that pools can have.
+std::uint32_t device_of(Driver& driver, const CUmemLocation& location) {
+  require(location.type != CU_MEM_LOCATION_TYPE_INVALID);
+  // Pools of host memory are not there yet.
+  require(location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
+  return driver.device(location.id);
+}
+
+std::uint32_t device_of(Driver& driver, const CUmemLocation* location, CUmemAllocationType type) {
+  require(location != nullptr && type != CU_MEM_ALLOCATION_TYPE_INVALID);
+  require(type == CU_MEM_ALLOCATION_TYPE_PINNED, CUDA_ERROR_NOT_SUPPORTED);
+  return device_of(driver, *location);
+}
+
+void set_current(Driver& driver, std::uint32_t device, CUmemoryPool pool) {
+  require(find_pool(driver, pool)->device() == device);
+  driver.mem_pools().set_current(device, pool);
 }
 
 }  // namespace
@@ -38,7 +70,106 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
     Driver& driver = Driver::get();
     const std::uint32_t ordinal = driver.device(device);
     require(pool != nullptr);
-    *pool = pool_of(ordinal);
+    *pool = driver.mem_pools().default_of(ordinal);
+  });
+}
+
+CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const std::uint32_t ordinal = driver.device(device);
+    require(pool != nullptr);
+    *pool = driver.mem_pools().current_of(ordinal);
+  });
+}
+
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    set_current(driver, driver.device(device), pool);
+  });
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(pool != nullptr);
+    *pool = driver.mem_pools().default_of(device_of(driver, location, type));
+  });
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(pool != nullptr);
+    *pool = driver.mem_pools().current_of(device_of(driver, location, type));
+  });
+}
+
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    set_current(driver, device_of(driver, location, type), pool);
+  });
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(pool != nullptr && properties != nullptr && properties->win32SecurityAttributes == nullptr);
+    const std::uint32_t device = device_of(driver, &properties->location, properties->allocType);
+    // Pools that other processes can open are not there yet.
+    require(properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE, CUDA_ERROR_NOT_SUPPORTED);
+    *pool = driver.add(std::make_shared<MemPoolObject>(device, properties->maxSize, false));
+  });
+}
+
+/// Memory that is still allocated from it lives on, and so does the object.
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(!find_pool(driver, pool)->is_default());
+    driver.mem_pools().leave(pool);
+    driver.remove(pool);
+  });
+}
+
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, std::size_t count) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto object = find_pool(driver, pool);
+    require(map != nullptr || count == 0);
+    for (std::size_t i = 0; i < count; ++i)
+      object->set_access(device_of(driver, map[i].location), map[i].flags);
+  });
+}
+
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto object = find_pool(driver, pool);
+    require(flags != nullptr && location != nullptr);
+    *flags = object->access(device_of(driver, *location));
+  });
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t) {
+  return entry([&] { find_pool(Driver::get(), pool); });
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  return entry([&] {
+    const auto object = find_pool(Driver::get(), pool);
+    require(value != nullptr);
+    object->read(attribute, value);
+  });
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  return entry([&] {
+    const auto object = find_pool(Driver::get(), pool);
+    require(value != nullptr);
+    object->write(attribute, value);
   });
 }
 
@@ -46,19 +177,16 @@ CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream strea
   return entry([&] {
     Driver& driver = Driver::get();
     const auto context = driver.current();
-    require(pointer != nullptr);
-    driver.find_stream(stream, context);  // a bad stream is an error
-    if (bytes == 0) {
-      *pointer = 0;
-      return;
-    }
-    auto allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
-    if (allocation == nullptr) {  // streams free memory when they reach the call
-      driver.contexts().synchronize(context->id);
-      allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
-    }
-    require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
-    *pointer = reinterpret_cast<CUdeviceptr>(allocation->base);
+    allocate(driver, context, pointer, bytes, driver.mem_pools().current_of(context->device), stream);
+  });
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool pool,
+                                 CUstream stream) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    allocate(driver, context, pointer, bytes, pool, stream);
   });
 }
 
@@ -74,32 +202,5 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
     job.destination = allocation->base;
     job.keep_destination = std::move(allocation);
     driver.scheduler().submit(its_stream, std::move(job));
-  });
-}
-
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t) {
-  return entry([&] { device_of(Driver::get(), pool); });
-}
-
-CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    const std::uint32_t device = device_of(driver, pool);
-    require(value != nullptr);
-    if (is_flag(attribute)) {
-      *static_cast<int*>(value) = 1;
-      return;
-    }
-    const std::uint64_t used = driver.memory().total_bytes(device) - driver.memory().free_bytes(device);
-    require(attribute >= CU_MEMPOOL_ATTR_RELEASE_THRESHOLD && attribute <= CU_MEMPOOL_ATTR_USED_MEM_HIGH);
-    *static_cast<cuuint64_t*>(value) = attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? 0 : used;
-  });
-}
-
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
-  return entry([&] {
-    device_of(Driver::get(), pool);
-    // Hints about reuse and about retained memory: this device does neither.
-    require(value != nullptr && (is_flag(attribute) || attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD));
   });
 }

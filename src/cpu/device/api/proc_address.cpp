@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/private_tables.hpp"
 #include "cpu/device/thread_streams.hpp"
 #include "driver/function_facts.hpp"
 
@@ -124,9 +125,11 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_versi
 }
 
 CUresult cuGetExportTable(const void** table, const CUuuid*) {
+  const void* const caller = __builtin_return_address(0);
   return entry([&] {
     require(table != nullptr);
     *table = nullptr;
+    report_private_table(caller);
     fail(CUDA_ERROR_NOT_FOUND);  // private tables of a vendor's driver; not imitated
   });
 }

@@ -67,6 +67,27 @@ CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
   });
 }
 
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto current = driver.current();
+    require(context != nullptr);
+    driver.find_stream(stream, current);
+    *context = driver.contexts().handle_of(current->id);
+  });
+}
+
+/// No stream captures: cuStreamBeginCapture is not supported.
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    require(status != nullptr);
+    driver.find_stream(stream, context);
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  });
+}
+
 CUresult cuStreamDestroy_v2(CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();

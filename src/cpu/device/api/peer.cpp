@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices as peers. All devices share the process's memory: each can access the others', and an access that
+// was not enabled is not detected.
+#include "cpu/device/cuda_api.hpp"
+
+#include "cpu/device/driver.hpp"
+
+using namespace quern::cpu::device;
+
+namespace {
+
+/// Throws Failure(CUDA_ERROR_INVALID_DEVICE) unless they are two devices.
+void require_two_devices(const Driver& driver, CUdevice source, CUdevice destination) {
+  require(driver.device(source) != driver.device(destination), CUDA_ERROR_INVALID_DEVICE);
+}
+
+/// What emitted code does with one instruction on memory that all processors share.
+unsigned capabilities_of(CUatomicOperation operation) {
+  constexpr unsigned kBothWidths = CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
+  constexpr unsigned kIntegers =
+      CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED | CU_ATOMIC_CAPABILITY_REDUCTION;
+  switch (operation) {
+    case CU_ATOMIC_OPERATION_INTEGER_ADD:
+    case CU_ATOMIC_OPERATION_INTEGER_MIN:
+    case CU_ATOMIC_OPERATION_INTEGER_MAX:
+    case CU_ATOMIC_OPERATION_AND:
+    case CU_ATOMIC_OPERATION_OR:
+    case CU_ATOMIC_OPERATION_XOR:
+      return kIntegers | kBothWidths;
+    case CU_ATOMIC_OPERATION_INTEGER_INCREMENT:
+    case CU_ATOMIC_OPERATION_INTEGER_DECREMENT:
+      return CU_ATOMIC_CAPABILITY_UNSIGNED | CU_ATOMIC_CAPABILITY_REDUCTION | CU_ATOMIC_CAPABILITY_SCALAR_32;
+    case CU_ATOMIC_OPERATION_EXCHANGE:
+    case CU_ATOMIC_OPERATION_CAS:
+      return kBothWidths;
+    case CU_ATOMIC_OPERATION_FLOAT_ADD:
+      return CU_ATOMIC_CAPABILITY_REDUCTION | kBothWidths;
+    case CU_ATOMIC_OPERATION_FLOAT_MIN:
+    case CU_ATOMIC_OPERATION_FLOAT_MAX:
+      return 0;
+    case CU_ATOMIC_OPERATION_MAX:
+      break;
+  }
+  fail(CUDA_ERROR_INVALID_VALUE);
+}
+
+}  // namespace
+
+CUresult cuDeviceCanAccessPeer(int* can_access, CUdevice device, CUdevice peer) {
+  return entry([&] {
+    const Driver& driver = Driver::get();
+    const std::uint32_t from = driver.device(device), to = driver.device(peer);
+    require(can_access != nullptr);
+    *can_access = from != to ? 1 : 0;
+  });
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    require(flags == 0);
+    const auto other = driver.contexts().state_of(peer);
+    require(other != context, CUDA_ERROR_INVALID_CONTEXT);
+    require(other->device != context->device, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+    const quern::base::LockGuard lock(context->peers_mutex);
+    require(context->peers.insert(other->id).second, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+  });
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peer) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    const auto other = driver.contexts().state_of(peer);
+    const quern::base::LockGuard lock(context->peers_mutex);
+    require(context->peers.erase(other->id) == 1, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+  });
+}
+
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice source,
+                                 CUdevice destination) {
+  return entry([&] {
+    require_two_devices(Driver::get(), source, destination);
+    require(value != nullptr);
+    switch (attribute) {
+      case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
+      case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+        *value = 1;
+        return;
+      case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
+      case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
+      case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
+        *value = 0;
+        return;
+    }
+    fail(CUDA_ERROR_INVALID_VALUE);
+  });
+}
+
+CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations,
+                                          unsigned count, CUdevice source, CUdevice destination) {
+  return entry([&] {
+    require_two_devices(Driver::get(), source, destination);
+    require(capabilities != nullptr && operations != nullptr && count > 0);
+    for (unsigned i = 0; i < count; ++i) capabilities[i] = capabilities_of(operations[i]);
+  });
+}

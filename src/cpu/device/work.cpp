@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/device/work.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "cpu/engine/mapping.hpp"
+
+namespace quern::cpu::device {
+namespace {
+
+/// Memory that work names, found.
+struct Found {
+  std::byte* address = nullptr;
+  std::shared_ptr<const void> keep;  ///< null: ordinary host memory
+};
+
+Found find_device(Driver& driver, std::byte* address, std::uint64_t bytes) {
+  std::shared_ptr<engine::Allocation> allocation = driver.memory().find_range(address, bytes);
+  require(allocation != nullptr);
+  if (allocation->kind == engine::AllocationKind::shadow) {  // the host's memory is what both agree on
+    const std::shared_ptr<engine::Mapping> mapping = allocation->shadow_of.lock();
+    require(mapping != nullptr);
+    address = mapping->host() + (address - allocation->base);
+  }
+  return {address, std::move(allocation)};
+}
+
+Found find_unified(Driver& driver, std::byte* address, std::uint64_t bytes) {
+  require(address != nullptr);
+  if (const auto registered = driver.memory().find(address);
+      registered != nullptr && registered->kind == engine::AllocationKind::registered)
+    return find_device(driver, address, bytes);
+  if (driver.window().reaches(address)) return find_device(driver, address, bytes);
+  return {address, nullptr};
+}
+
+/// Throws Failure if it needs more than 64 bits.
+std::uint64_t multiply(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t product = 0;
+  require(!__builtin_mul_overflow(a, b, &product));
+  return product;
+}
+std::uint64_t add(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t sum = 0;
+  require(!__builtin_add_overflow(a, b, &sum));
+  return sum;
+}
+
+/// From the first byte to the end of the last row. No extent is 0.
+std::uint64_t span_bytes(const engine::TransferJob& job, const engine::Strides& strides) {
+  const std::uint64_t rows = job.rows > 1 ? multiply(job.rows - 1, strides.row_bytes) : 0;
+  const std::uint64_t slices = job.slices > 1 ? multiply(job.slices - 1, strides.slice_bytes) : 0;
+  return add(add(rows, slices), job.bytes);
+}
+
+Found find(Driver& driver, const CopySide& side, std::uint64_t bytes) {
+  return side.kind == AddressKind::device ? find_device(driver, side.address, bytes)
+                                          : find_unified(driver, side.address, bytes);
+}
+
+/// Rows and slices that follow each other without a gap become one row.
+void join_rows(engine::TransferJob& job) {
+  engine::Strides& to = job.destination_strides;
+  engine::Strides& from = job.source_strides;
+  const bool copies = job.source != nullptr;
+  if (job.rows > 1 && to.row_bytes == job.bytes && (!copies || from.row_bytes == job.bytes)) {
+    job.bytes *= job.rows;
+    job.rows = 1;
+  }
+  if (job.rows == 1 && job.slices > 1 && to.slice_bytes == job.bytes &&
+      (!copies || from.slice_bytes == job.bytes)) {
+    job.bytes *= job.slices;
+    job.slices = 1;
+  }
+}
+
+/// Copies ordinary host memory aside, so that its owner may change it.
+void stage(engine::TransferJob& job) {
+  const std::uint64_t slice_bytes = job.bytes * job.rows;
+  job.staged = std::make_unique_for_overwrite<std::byte[]>(slice_bytes * job.slices);
+  engine::TransferJob aside;
+  aside.destination = job.staged.get();
+  aside.source = job.source;
+  aside.bytes = job.bytes;
+  aside.rows = job.rows;
+  aside.slices = job.slices;
+  aside.destination_strides = {job.bytes, slice_bytes};
+  aside.source_strides = job.source_strides;
+  engine::run(aside);
+  job.source = job.staged.get();
+  job.source_strides = aside.destination_strides;
+}
+
+bool is_empty(const CopyWork& work) { return work.width_bytes == 0 || work.height == 0 || work.depth == 0; }
+bool is_empty(const FillWork& work) { return work.width == 0 || work.height == 0; }
+
+void wait_for(Driver& driver, const std::shared_ptr<engine::Stream>& stream, const ContextState& context) {
+  driver.scheduler().synchronize(stream);
+  check_fault(context);
+}
+
+/// For a stream without pending work. It may be empty because a fault, since the call began, has dropped the
+/// work before the copy.
+void run_at_once(const ContextState& context, const engine::TransferJob& job) {
+  engine::run(job);
+  check_fault(context);
+}
+
+bool has_ordinary_source(const engine::TransferJob& job) {
+  return job.source != nullptr && job.keep_source == nullptr;
+}
+bool has_ordinary_target(const engine::TransferJob& job) { return job.keep_destination == nullptr; }
+
+bool is_on_device(Driver& driver, const void* address) {
+  const auto allocation = driver.memory().find(address);
+  return allocation != nullptr && engine::is_device_memory(allocation->kind);
+}
+
+void submit(Driver& driver, const std::shared_ptr<ContextState>& context, CUstream handle,
+            engine::TransferJob job, SourceAccess access) {
+  const std::shared_ptr<engine::Stream> stream = driver.find_stream(handle, context);
+  const bool ordinary_target = has_ordinary_target(job);
+  if ((has_ordinary_source(job) || ordinary_target) && driver.scheduler().runs_at_once(*stream))
+    return run_at_once(*context, job);
+  if (has_ordinary_source(job) && access == SourceAccess::during_call) stage(job);
+  driver.scheduler().submit(stream, std::move(job));
+  if (ordinary_target) wait_for(driver, stream, *context);
+}
+
+void submit_synchronous(Driver& driver, const std::shared_ptr<ContextState>& context,
+                        engine::TransferJob job) {
+  const std::shared_ptr<engine::Stream> stream = driver.find_stream(nullptr, context);
+  if (driver.scheduler().runs_at_once(*stream)) return run_at_once(*context, job);
+  const bool host_waits =
+      !is_on_device(driver, job.destination) || (job.source != nullptr && !is_on_device(driver, job.source));
+  driver.scheduler().submit(stream, std::move(job));
+  if (host_waits) wait_for(driver, stream, *context);
+}
+
+SourceAccess source_access(const Work& work) {
+  const auto* const copy = std::get_if<CopyWork>(&work);
+  return copy == nullptr ? SourceAccess::during_call : copy->source_access;
+}
+
+}  // namespace
+
+engine::TransferJob make_job(Driver& driver, const CopyWork& work) {
+  engine::TransferJob job;
+  job.bytes = work.width_bytes;
+  job.rows = work.height;
+  job.slices = work.depth;
+  job.destination_strides = work.destination.strides;
+  job.source_strides = work.source.strides;
+  Found destination = find(driver, work.destination, span_bytes(job, job.destination_strides));
+  Found source = find(driver, work.source, span_bytes(job, job.source_strides));
+  job.destination = destination.address;
+  job.source = source.address;
+  job.keep_destination = std::move(destination.keep);
+  job.keep_source = std::move(source.keep);
+  join_rows(job);
+  return job;
+}
+
+engine::TransferJob make_job(Driver& driver, const FillWork& work) {
+  engine::TransferJob job;
+  job.bytes = multiply(work.width, work.pattern_bytes);
+  job.rows = work.height;
+  job.destination_strides.row_bytes = work.pitch_bytes;
+  job.pattern = work.pattern;
+  job.pattern_bytes = work.pattern_bytes;
+  require(work.destination % work.pattern_bytes == 0);
+  require(work.height == 1 || (work.pitch_bytes % work.pattern_bytes == 0 && work.pitch_bytes >= job.bytes));
+  Found found = find_device(driver, reinterpret_cast<std::byte*>(work.destination),
+                            span_bytes(job, job.destination_strides));
+  job.destination = found.address;
+  job.keep_destination = std::move(found.keep);
+  join_rows(job);
+  return job;
+}
+
+void enqueue(Driver& driver, const std::shared_ptr<ContextState>& context, CUstream stream,
+             const Work& work) {
+  if (std::visit([](const auto& each) { return is_empty(each); }, work)) {
+    driver.find_stream(stream, context);  // a bad stream is an error even then
+    return;
+  }
+  submit(driver, context, stream, std::visit([&](const auto& each) { return make_job(driver, each); }, work),
+         source_access(work));
+}
+
+void enqueue_synchronous(Driver& driver, const std::shared_ptr<ContextState>& context, const Work& work) {
+  if (std::visit([](const auto& each) { return is_empty(each); }, work)) return;
+  submit_synchronous(driver, context,
+                     std::visit([&](const auto& each) { return make_job(driver, each); }, work));
+}
+
+}  // namespace quern::cpu::device
