@@ -9,7 +9,7 @@
 //   3. FunctionObject::mutex_, ModuleObject::mutex, EventObject::mutex, LinkObject::mutex,
 //      ContextState::peers_mutex
 //   4. Scheduler::mutex_         streams and threads
-//   5. Memory::mutex_, then Arena::mutex_ or MemPoolObject::mutex_
+//   5. VirtualMemory::mutex_, then Memory::mutex_, then Arena::mutex_ or MemPoolObject::mutex_
 //   6. Output::mutex_
 //   7. Explainer::mutex_, then that of the kernels explained last
 #pragma once
@@ -24,6 +24,7 @@
 #include "cpu/device/mem_pools.hpp"
 #include "cpu/device/object_tables.hpp"
 #include "cpu/device/objects.hpp"
+#include "cpu/device/virtual_memory.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/output.hpp"
 #include "cpu/engine/scheduler.hpp"
@@ -65,6 +66,7 @@ class Driver {
   std::uint32_t device(CUdevice device) const;
 
   MemPools& mem_pools() noexcept { return *mem_pools_; }
+  VirtualMemory& virtual_memory() noexcept { return virtual_memory_; }
   Contexts& contexts() noexcept { return *contexts_; }
   /// The state of this thread's current context. Throws Failure: no current context, a destroyed one, or the
   /// fault that ended it.
@@ -108,6 +110,7 @@ class Driver {
   const std::uint32_t compute_capability_;
   const std::unique_ptr<engine::Window> window_;
   const std::unique_ptr<engine::Memory> memory_;
+  VirtualMemory virtual_memory_;
   std::unique_ptr<engine::Scheduler> scheduler_;  ///< set once, in make()
   ObjectTables objects_;
   std::unique_ptr<Contexts> contexts_;   ///< set once, in make()
