@@ -19,6 +19,8 @@ std::string_view to_string(DriverObject object) noexcept {
       return "backing";
     case DriverObject::mapping:
       return "mapping";
+    case DriverObject::imported:
+      return "imported";
     case DriverObject::host:
       return "host";
     case DriverObject::registered:

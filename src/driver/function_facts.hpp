@@ -17,6 +17,7 @@ enum class DriverObject : std::uint8_t {
   addresses,   ///< a reservation of addresses
   backing,     ///< memory without addresses
   mapping,     ///< of a backing at addresses
+  imported,    ///< memory of another process
   host,        ///< page-locked host memory
   registered,  ///< host memory of the program's, page-locked
   stream,

@@ -118,7 +118,7 @@ bool has_ordinary_target(const engine::TransferJob& job) { return job.keep_desti
 bool is_on_device(Driver& driver, const void* address) {
   const auto allocation = driver.memory().find(address);
   return allocation != nullptr && engine::is_device_memory(allocation->kind) &&
-         !allocation->synchronous.load();
+         !engine::is_pooled_on_host(*allocation) && !allocation->synchronous.load();
 }
 
 void submit(Driver& driver, const std::shared_ptr<ContextState>& context, CUstream handle,

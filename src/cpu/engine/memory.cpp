@@ -26,7 +26,8 @@ Memory::Memory(Window& window, std::uint32_t device_count, std::uint64_t total_b
 
 std::shared_ptr<Allocation> Memory::allocate(const MemoryRequest& request) {
   const bool on_host = request.kind == AllocationKind::host || request.kind == AllocationKind::managed ||
-                       request.kind == AllocationKind::shadow;
+                       request.kind == AllocationKind::shadow ||
+                       (request.kind == AllocationKind::pooled && request.flags == kPooledOnHost);
   Arena& arena = on_host ? *arenas_.back() : *arenas_[request.device];
   const bool by_kernel = request.kind == AllocationKind::heap;
   std::byte* base = arena.allocate(request.bytes, by_kernel ? MayGrow::no : MayGrow::yes);

@@ -47,6 +47,9 @@ constexpr bool is_device_memory(AllocationKind kind) noexcept {
   return false;
 }
 
+/// A flag of pooled memory: it is pinned host memory.
+inline constexpr unsigned kPooledOnHost = 1;
+
 class Mapping;
 
 /// One allocation. Its memory lives as long as the last shared_ptr: a queued copy keeps the memory that it
@@ -79,6 +82,11 @@ struct Allocation {
  private:
   Arena* arena;
 };
+
+/// True for memory of a stream-ordered pool of the host's.
+inline bool is_pooled_on_host(const Allocation& allocation) noexcept {
+  return allocation.kind == AllocationKind::pooled && allocation.flags == kPooledOnHost;
+}
 
 /// The parts of a context's memory that outlive it.
 enum class Remains : std::uint8_t {

@@ -44,7 +44,7 @@ void release(std::initializer_list<AllocationKind> kinds, const void* base) {
 
 bool is_host(const Allocation& allocation) {
   return allocation.kind == AllocationKind::host || allocation.kind == AllocationKind::registered ||
-         allocation.kind == AllocationKind::shadow;
+         allocation.kind == AllocationKind::shadow || is_pooled_on_host(allocation);
 }
 
 /// The host address of the memory at `pointer`.
