@@ -11,7 +11,7 @@
 //   4. Scheduler::mutex_         streams and threads
 //   5. VirtualMemory::mutex_ or OpenedMemory::mutex_, then Memory::mutex_, then Arena::mutex_ or
 //   MemPoolObject::mutex_
-//   6. Output::mutex_
+//   6. Output::mutex_, ManagedRanges::mutex_
 //   7. Explainer::mutex_, then that of the kernels explained last
 #pragma once
 
@@ -23,6 +23,7 @@
 #include "cpu/device/exit.hpp"
 #include "cpu/device/failure.hpp"
 #include "cpu/device/ipc.hpp"
+#include "cpu/device/managed_ranges.hpp"
 #include "cpu/device/mem_pools.hpp"
 #include "cpu/device/object_tables.hpp"
 #include "cpu/device/objects.hpp"
@@ -70,6 +71,7 @@ class Driver {
   MemPools& mem_pools() noexcept { return *mem_pools_; }
   VirtualMemory& virtual_memory() noexcept { return virtual_memory_; }
   OpenedMemory& opened_memory() noexcept { return opened_memory_; }
+  ManagedRanges& managed_ranges() noexcept { return managed_ranges_; }
   Contexts& contexts() noexcept { return *contexts_; }
   /// The state of this thread's current context. Throws Failure: no current context, a destroyed one, or the
   /// fault that ended it.
@@ -115,6 +117,7 @@ class Driver {
   const std::unique_ptr<engine::Memory> memory_;
   VirtualMemory virtual_memory_;
   OpenedMemory opened_memory_;
+  ManagedRanges managed_ranges_;
   std::unique_ptr<engine::Scheduler> scheduler_;  ///< set once, in make()
   ObjectTables objects_;
   std::unique_ptr<Contexts> contexts_;   ///< set once, in make()

@@ -84,6 +84,7 @@ class PoolCharge {
 
   CUmemoryPool handle() const noexcept { return handle_; }
   const MemPoolObject& pool() const noexcept { return *pool_; }
+  CUmemAccess_flags access(PoolPlace from) const { return pool_->access(from); }
 
  private:
   const std::shared_ptr<MemPoolObject> pool_;

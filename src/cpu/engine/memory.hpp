@@ -74,7 +74,8 @@ struct Allocation {
   std::shared_ptr<Mapping> mapping;    ///< of mapped registered memory
   std::weak_ptr<Mapping> shadow_of;    ///< of a shadow
   std::shared_ptr<const void> charge;  ///< of a pool; written before the address is given out
-  std::shared_ptr<const void> pages;   ///< owns the memory of mapped and imported ones
+  std::shared_ptr<void> advice;  ///< on managed memory, guarded by who keeps it (device/managed_ranges.hpp)
+  std::shared_ptr<const void> pages;  ///< owns the memory of mapped and imported ones
   std::atomic<Access> access{Access::read_write};
   std::atomic<bool> synchronous{false};  ///< CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
   Reuse reuse = Reuse::soon;             ///< of its addresses; written before the last reference is released
