@@ -162,10 +162,49 @@ TEST_CASE("wrong uses of pools are errors") {
   CUmemPoolProps elsewhere = on_device();
   elsewhere.location = {CU_MEM_LOCATION_TYPE_HOST, 0};
   CUmemoryPool pool = nullptr;
-  CHECK(CU(cuMemPoolCreate)(&pool, &elsewhere) == CUDA_ERROR_NOT_SUPPORTED);
+  elsewhere.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  CHECK(CU(cuMemPoolCreate)(&pool, &elsewhere) == CUDA_ERROR_INVALID_VALUE);
+  elsewhere.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0};
+  CHECK(CU(cuMemPoolCreate)(&pool, &elsewhere) == CUDA_ERROR_INVALID_VALUE);
   CUmemPoolProps shared = on_device();
-  shared.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  shared.handleTypes = CU_MEM_HANDLE_TYPE_WIN32;
   CHECK(CU(cuMemPoolCreate)(&pool, &shared) == CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_CASE("a pool of host memory") {
+  const Fixture fixture;
+  CUmemPoolProps properties = on_device();
+  properties.location = {CU_MEM_LOCATION_TYPE_HOST, 0};
+  CUmemoryPool pool = nullptr;
+  REQUIRE(CU(cuMemPoolCreate)(&pool, &properties) == CUDA_SUCCESS);
+  CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, 0}, device{CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemAccess_flags flags{};
+  CHECK(CU(cuMemPoolGetAccess)(&flags, pool, &host) == CUDA_SUCCESS);
+  CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  CHECK(CU(cuMemPoolGetAccess)(&flags, pool, &device) == CUDA_SUCCESS);
+  CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  const CUmemAccessDesc grant{device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CHECK(CU(cuMemPoolSetAccess)(pool, &grant, 1) == CUDA_SUCCESS);
+  CUdeviceptr pointer = 0;
+  REQUIRE(CU(cuMemAllocFromPoolAsync)(&pointer, 4096, pool, nullptr) == CUDA_SUCCESS);
+  REQUIRE(fixture.launch("fill", 8, 128, nullptr, pointer, 1024u, 6u) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(reinterpret_cast<const unsigned*>(pointer)[1023] == 6);
+  unsigned type = 0;
+  CHECK(cu().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer) == CUDA_SUCCESS);
+  CHECK(type == CU_MEMORYTYPE_HOST);
+  CHECK(number(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 4096);
+  CHECK(cu().cuMemFreeAsync(pointer, nullptr) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(CU(cuMemSetMemPool)(&device, CU_MEM_ALLOCATION_TYPE_PINNED, pool) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuMemSetMemPool)(&host, CU_MEM_ALLOCATION_TYPE_PINNED, pool) == CUDA_SUCCESS);
+  CUmemoryPool current = nullptr, usual = nullptr;
+  CHECK(CU(cuMemGetMemPool)(&current, &host, CU_MEM_ALLOCATION_TYPE_PINNED) == CUDA_SUCCESS);
+  CHECK(current == pool);
+  CHECK(CU(cuMemPoolDestroy)(pool) == CUDA_SUCCESS);
+  CHECK(CU(cuMemGetMemPool)(&current, &host, CU_MEM_ALLOCATION_TYPE_PINNED) == CUDA_SUCCESS);
+  CHECK(CU(cuMemGetDefaultMemPool)(&usual, &host, CU_MEM_ALLOCATION_TYPE_PINNED) == CUDA_SUCCESS);
+  CHECK(current == usual);
 }
 
 TEST_CASE("a stream tells its context, and that it does not capture") {

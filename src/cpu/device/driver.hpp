@@ -9,8 +9,9 @@
 //   3. FunctionObject::mutex_, ModuleObject::mutex, EventObject::mutex, LinkObject::mutex,
 //      ContextState::peers_mutex
 //   4. Scheduler::mutex_         streams and threads
-//   5. Memory::mutex_, then Arena::mutex_ or MemPoolObject::mutex_
-//   6. Output::mutex_
+//   5. VirtualMemory::mutex_ or OpenedMemory::mutex_, then Memory::mutex_, then Arena::mutex_ or
+//   MemPoolObject::mutex_
+//   6. Output::mutex_, ManagedRanges::mutex_
 //   7. Explainer::mutex_, then that of the kernels explained last
 #pragma once
 
@@ -21,9 +22,12 @@
 #include "cpu/device/contexts.hpp"
 #include "cpu/device/exit.hpp"
 #include "cpu/device/failure.hpp"
+#include "cpu/device/ipc.hpp"
+#include "cpu/device/managed_ranges.hpp"
 #include "cpu/device/mem_pools.hpp"
 #include "cpu/device/object_tables.hpp"
 #include "cpu/device/objects.hpp"
+#include "cpu/device/virtual_memory.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/output.hpp"
 #include "cpu/engine/scheduler.hpp"
@@ -65,6 +69,9 @@ class Driver {
   std::uint32_t device(CUdevice device) const;
 
   MemPools& mem_pools() noexcept { return *mem_pools_; }
+  VirtualMemory& virtual_memory() noexcept { return virtual_memory_; }
+  OpenedMemory& opened_memory() noexcept { return opened_memory_; }
+  ManagedRanges& managed_ranges() noexcept { return managed_ranges_; }
   Contexts& contexts() noexcept { return *contexts_; }
   /// The state of this thread's current context. Throws Failure: no current context, a destroyed one, or the
   /// fault that ended it.
@@ -108,6 +115,9 @@ class Driver {
   const std::uint32_t compute_capability_;
   const std::unique_ptr<engine::Window> window_;
   const std::unique_ptr<engine::Memory> memory_;
+  VirtualMemory virtual_memory_;
+  OpenedMemory opened_memory_;
+  ManagedRanges managed_ranges_;
   std::unique_ptr<engine::Scheduler> scheduler_;  ///< set once, in make()
   ObjectTables objects_;
   std::unique_ptr<Contexts> contexts_;   ///< set once, in make()

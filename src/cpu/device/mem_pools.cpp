@@ -90,19 +90,19 @@ void MemPoolObject::write(CUmemPool_attribute attribute, const void* value) {
   }
 }
 
-CUmemAccess_flags MemPoolObject::access(std::uint32_t device) {
-  if (device == device_) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+CUmemAccess_flags MemPoolObject::access(PoolPlace from) {
+  if (from == place_) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   const base::LockGuard lock(mutex_);
-  const auto found = access_.find(device);
+  const auto found = access_.find(from);
   return found == access_.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : found->second;
 }
 
-void MemPoolObject::set_access(std::uint32_t device, CUmemAccess_flags flags) {
+void MemPoolObject::set_access(PoolPlace from, CUmemAccess_flags flags) {
   require(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-  // The access of the pool's own device cannot be taken away.
-  if (device == device_) return require(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  // The access of the pool's own place cannot be taken away.
+  if (from == place_) return require(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   const base::LockGuard lock(mutex_);
-  access_[device] = flags;
+  access_[from] = flags;
 }
 
 PoolCharge::PoolCharge(std::shared_ptr<MemPoolObject> pool, CUmemoryPool handle, std::uint64_t bytes)
@@ -111,26 +111,26 @@ PoolCharge::PoolCharge(std::shared_ptr<MemPoolObject> pool, CUmemoryPool handle,
 }
 
 MemPools::MemPools(ObjectTables& objects, std::uint32_t device_count) {
-  for (std::uint32_t device = 0; device < device_count; ++device)
-    defaults_.push_back(objects.add(std::make_shared<MemPoolObject>(device, 0, true)));
+  for (PoolPlace place = kHostPlace; place < static_cast<PoolPlace>(device_count); ++place)
+    defaults_.push_back(objects.add(std::make_shared<MemPoolObject>(place, 0, true)));
   const base::LockGuard lock(mutex_);
   current_ = defaults_;
 }
 
-CUmemoryPool MemPools::current_of(std::uint32_t device) {
+CUmemoryPool MemPools::current_of(PoolPlace place) {
   const base::LockGuard lock(mutex_);
-  return current_[device];
+  return current_[index_of(place)];
 }
 
-void MemPools::set_current(std::uint32_t device, CUmemoryPool pool) {
+void MemPools::set_current(PoolPlace place, CUmemoryPool pool) {
   const base::LockGuard lock(mutex_);
-  current_[device] = pool;
+  current_[index_of(place)] = pool;
 }
 
 void MemPools::leave(CUmemoryPool pool) {
   const base::LockGuard lock(mutex_);
-  for (std::size_t device = 0; device < current_.size(); ++device)
-    if (current_[device] == pool) current_[device] = defaults_[device];
+  for (std::size_t place = 0; place < current_.size(); ++place)
+    if (current_[place] == pool) current_[place] = defaults_[place];
 }
 
 }  // namespace quern::cpu::device

@@ -23,44 +23,56 @@ std::shared_ptr<MemPoolObject> find_pool(Driver& driver, CUmemoryPool handle) {
   }
 }
 
+PoolPlace place_of(const ContextState& context) { return static_cast<PoolPlace>(context.device); }
+
 void allocate(Driver& driver, const std::shared_ptr<ContextState>& context, CUdeviceptr* pointer,
               std::size_t bytes, CUmemoryPool handle, CUstream stream) {
   const std::shared_ptr<MemPoolObject> pool = find_pool(driver, handle);
-  require(pointer != nullptr);
+  require(pointer != nullptr && !pool->origin());
   driver.find_stream(stream, context);  // a bad stream is an error
-  require(pool->access(context->device) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  const bool on_host = pool->place() == kHostPlace;
+  require(on_host || pool->access(place_of(*context)) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   if (bytes == 0) {
     *pointer = 0;
     return;
   }
   auto charge = std::make_shared<PoolCharge>(pool, handle, bytes);
-  auto allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
+  const unsigned flags = on_host ? engine::kPooledOnHost : 0;
+  auto allocation = driver.allocate(*context, AllocationKind::pooled, bytes, flags);
   if (allocation == nullptr) {  // streams free memory when they reach the call
     driver.contexts().synchronize(context->id);
-    allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
+    allocation = driver.allocate(*context, AllocationKind::pooled, bytes, flags);
   }
   require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
   allocation->charge = std::move(charge);
   *pointer = reinterpret_cast<CUdeviceptr>(allocation->base);
 }
 
-/// The device of a location that pools can have.
-std::uint32_t device_of(Driver& driver, const CUmemLocation& location) {
-  require(location.type != CU_MEM_LOCATION_TYPE_INVALID);
-  // Pools of host memory are not there yet.
-  require(location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
-  return driver.device(location.id);
+/// The place of a location that pools can have. All processors count as one NUMA node.
+PoolPlace place_of(Driver& driver, const CUmemLocation& location) {
+  switch (location.type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+      return static_cast<PoolPlace>(driver.device(location.id));
+    case CU_MEM_LOCATION_TYPE_HOST:
+      return kHostPlace;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+      require(location.id == 0);
+      return kHostPlace;
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
+  }
 }
 
-std::uint32_t device_of(Driver& driver, const CUmemLocation* location, CUmemAllocationType type) {
+PoolPlace place_of(Driver& driver, const CUmemLocation* location, CUmemAllocationType type) {
   require(location != nullptr && type != CU_MEM_ALLOCATION_TYPE_INVALID);
   require(type == CU_MEM_ALLOCATION_TYPE_PINNED, CUDA_ERROR_NOT_SUPPORTED);
-  return device_of(driver, *location);
+  return place_of(driver, *location);
 }
 
-void set_current(Driver& driver, std::uint32_t device, CUmemoryPool pool) {
-  require(find_pool(driver, pool)->device() == device);
-  driver.mem_pools().set_current(device, pool);
+void set_current(Driver& driver, PoolPlace place, CUmemoryPool pool) {
+  const std::shared_ptr<MemPoolObject> object = find_pool(driver, pool);
+  require(object->place() == place && !object->origin());
+  driver.mem_pools().set_current(place, pool);
 }
 
 }  // namespace
@@ -68,7 +80,7 @@ void set_current(Driver& driver, std::uint32_t device, CUmemoryPool pool) {
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const std::uint32_t ordinal = driver.device(device);
+    const auto ordinal = static_cast<PoolPlace>(driver.device(device));
     require(pool != nullptr);
     *pool = driver.mem_pools().default_of(ordinal);
   });
@@ -77,7 +89,7 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
 CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const std::uint32_t ordinal = driver.device(device);
+    const auto ordinal = static_cast<PoolPlace>(driver.device(device));
     require(pool != nullptr);
     *pool = driver.mem_pools().current_of(ordinal);
   });
@@ -86,7 +98,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
   return entry([&] {
     Driver& driver = Driver::get();
-    set_current(driver, driver.device(device), pool);
+    set_current(driver, static_cast<PoolPlace>(driver.device(device)), pool);
   });
 }
 
@@ -94,7 +106,7 @@ CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location, CUm
   return entry([&] {
     Driver& driver = Driver::get();
     require(pool != nullptr);
-    *pool = driver.mem_pools().default_of(device_of(driver, location, type));
+    *pool = driver.mem_pools().default_of(place_of(driver, location, type));
   });
 }
 
@@ -102,14 +114,14 @@ CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAlloc
   return entry([&] {
     Driver& driver = Driver::get();
     require(pool != nullptr);
-    *pool = driver.mem_pools().current_of(device_of(driver, location, type));
+    *pool = driver.mem_pools().current_of(place_of(driver, location, type));
   });
 }
 
 CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
   return entry([&] {
     Driver& driver = Driver::get();
-    set_current(driver, device_of(driver, location, type), pool);
+    set_current(driver, place_of(driver, location, type), pool);
   });
 }
 
@@ -117,10 +129,11 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   return entry([&] {
     Driver& driver = Driver::get();
     require(pool != nullptr && properties != nullptr && properties->win32SecurityAttributes == nullptr);
-    const std::uint32_t device = device_of(driver, &properties->location, properties->allocType);
-    // Pools that other processes can open are not there yet.
-    require(properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE, CUDA_ERROR_NOT_SUPPORTED);
-    *pool = driver.add(std::make_shared<MemPoolObject>(device, properties->maxSize, false));
+    const PoolPlace place = place_of(driver, &properties->location, properties->allocType);
+    const bool is_shared = properties->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    require(!is_shared || place != kHostPlace);
+    require(is_shared || properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE, CUDA_ERROR_NOT_SUPPORTED);
+    *pool = driver.add(std::make_shared<MemPoolObject>(place, properties->maxSize, false, is_shared));
   });
 }
 
@@ -140,7 +153,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, std::
     const auto object = find_pool(driver, pool);
     require(map != nullptr || count == 0);
     for (std::size_t i = 0; i < count; ++i)
-      object->set_access(device_of(driver, map[i].location), map[i].flags);
+      object->set_access(place_of(driver, map[i].location), map[i].flags);
   });
 }
 
@@ -149,7 +162,7 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLo
     Driver& driver = Driver::get();
     const auto object = find_pool(driver, pool);
     require(flags != nullptr && location != nullptr);
-    *flags = object->access(device_of(driver, *location));
+    *flags = object->access(place_of(driver, *location));
   });
 }
 
@@ -177,7 +190,7 @@ CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream strea
   return entry([&] {
     Driver& driver = Driver::get();
     const auto context = driver.current();
-    allocate(driver, context, pointer, bytes, driver.mem_pools().current_of(context->device), stream);
+    allocate(driver, context, pointer, bytes, driver.mem_pools().current_of(place_of(*context)), stream);
   });
 }
 
