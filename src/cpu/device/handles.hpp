@@ -9,7 +9,20 @@
 namespace quern::cpu::device {
 
 /// The kind of object that a handle names; part of the handle, so that a stream is never taken for a module.
-enum class HandleKind : std::uint8_t { context = 1, module, function, stream, event, link, library, kernel };
+enum class HandleKind : std::uint8_t {
+  context = 1,
+  module,
+  function,
+  stream,
+  event,
+  link,
+  library,
+  kernel,
+  graph,
+  graph_node,
+  graph_exec,
+  user_object
+};
 
 /// The handle of an object: `Handle`, its C type, and `kKind`. Specialised beside each object.
 template <class Object>

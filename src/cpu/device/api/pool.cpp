@@ -4,6 +4,8 @@
 #include "cpu/device/cuda_api.hpp"
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/graph/capture.hpp"
+#include "cpu/device/graph/node_params.hpp"
 
 using namespace quern::cpu::device;
 using namespace quern::cpu;
@@ -47,7 +49,17 @@ CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream strea
     Driver& driver = Driver::get();
     const auto context = driver.current();
     require(pointer != nullptr);
-    driver.find_stream(stream, context);  // a bad stream is an error
+    const auto its_stream = driver.find_stream(stream, context);
+    if (is_capturing(driver, *context, *its_stream)) {
+      CUDA_MEM_ALLOC_NODE_PARAMS_v2 params{};
+      params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+      params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(context->device)};
+      params.bytesize = bytes;
+      AllocNode node = alloc_contents(driver, params);
+      record(driver, its_stream, std::move(node));
+      *pointer = params.dptr;
+      return;
+    }
     if (bytes == 0) {
       *pointer = 0;
       return;
@@ -67,6 +79,8 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
     Driver& driver = Driver::get();
     const auto context = driver.current();
     const auto its_stream = driver.find_stream(stream, context);
+    if (is_capturing(driver, *context, *its_stream))
+      return record(driver, its_stream, free_contents(pointer));
     if (pointer == 0) return;
     auto allocation = driver.memory().remove(reinterpret_cast<const void*>(pointer), AllocationKind::pooled);
     require(allocation != nullptr);
