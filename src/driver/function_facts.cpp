@@ -11,6 +11,16 @@ std::string_view to_string(DriverObject object) noexcept {
       return "memory";
     case DriverObject::pooled:
       return "pooled";
+    case DriverObject::pool:
+      return "pool";
+    case DriverObject::addresses:
+      return "addresses";
+    case DriverObject::backing:
+      return "backing";
+    case DriverObject::mapping:
+      return "mapping";
+    case DriverObject::imported:
+      return "imported";
     case DriverObject::host:
       return "host";
     case DriverObject::registered:

@@ -13,6 +13,11 @@ enum class DriverObject : std::uint8_t {
   none,
   memory,
   pooled,      ///< memory of a stream-ordered pool
+  pool,        ///< a stream-ordered pool
+  addresses,   ///< a reservation of addresses
+  backing,     ///< memory without addresses
+  mapping,     ///< of a backing at addresses
+  imported,    ///< memory of another process
   host,        ///< page-locked host memory
   registered,  ///< host memory of the program's, page-locked
   stream,

@@ -291,7 +291,7 @@ class Others(Case):
         names = {row["name"]: row["value"] for row in document["environment"]}
         self.assertEqual(names["QUERN_DEVICE"], "cpu")
         read = set()
-        for source in [*(KERNELS.parent / "src").rglob("*.[ch]pp"), *(KERNELS.parent / "tools" / "quern").glob("*.cpp")]:
+        for source in [*(KERNELS.parent / "src").rglob("*.[ch]pp"), *(KERNELS.parent / "tools" / "quern").rglob("*.cpp")]:
             if source.name != "doctor.cpp":
                 read |= set(re.findall(r'"((?:QUERN|NUMBA|CUDA)_(?!ERROR_)[A-Z_]+|NO_COLOR)"', source.read_text()))
         self.assertGreater(len(read), 15)

@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <string>
 
-#include "call_counts.hpp"
-#include "child.hpp"
 #include "command.hpp"
 #include "commands.hpp"
-#include "drop_in.hpp"
+#include "drop_in/call_counts.hpp"
+#include "drop_in/child.hpp"
+#include "drop_in/libraries.hpp"
 #include "terminal/output.hpp"
 
 namespace quern::cli {

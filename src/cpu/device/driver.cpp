@@ -156,7 +156,8 @@ Driver::Driver(std::uint32_t device_count, std::uint32_t compute_capability,
     : device_count_(device_count),
       compute_capability_(compute_capability),
       window_(std::move(window)),
-      memory_(std::move(memory)) {}
+      memory_(std::move(memory)),
+      virtual_memory_(*memory_) {}
 
 std::unique_ptr<Driver> Driver::make() {
   const std::uint32_t devices =
@@ -184,6 +185,7 @@ std::unique_ptr<Driver> Driver::make() {
   driver->scheduler_ = std::make_unique<engine::Scheduler>(std::move(workers), launch_limit());
   const Contexts::Services shared{driver->scheduler_.get(), driver->memory_.get(), &driver->objects_};
   driver->contexts_ = std::make_unique<Contexts>(shared, devices);
+  driver->mem_pools_ = std::make_unique<MemPools>(driver->objects_, devices);
   return driver;
 }
 

@@ -10,8 +10,9 @@
 //   4. FunctionObject::mutex_, ModuleObject::mutex, EventObject::mutex, LinkObject::mutex,
 //      ContextState::peers_mutex
 //   5. Scheduler::mutex_         streams and threads
-//   6. Memory::mutex_, then Arena::mutex_
-//   7. Output::mutex_
+//   6. VirtualMemory::mutex_ or OpenedMemory::mutex_, then Memory::mutex_, then Arena::mutex_ or
+//   MemPoolObject::mutex_
+//   7. Output::mutex_, ManagedRanges::mutex_
 //   8. Explainer::mutex_, then that of the kernels explained last
 #pragma once
 
@@ -22,8 +23,12 @@
 #include "cpu/device/contexts.hpp"
 #include "cpu/device/exit.hpp"
 #include "cpu/device/failure.hpp"
+#include "cpu/device/ipc.hpp"
+#include "cpu/device/managed_ranges.hpp"
+#include "cpu/device/mem_pools.hpp"
 #include "cpu/device/object_tables.hpp"
 #include "cpu/device/objects.hpp"
+#include "cpu/device/virtual_memory.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/output.hpp"
 #include "cpu/engine/scheduler.hpp"
@@ -64,6 +69,10 @@ class Driver {
   /// Throws Failure(CUDA_ERROR_INVALID_DEVICE) unless it is one of ours.
   std::uint32_t device(CUdevice device) const;
 
+  MemPools& mem_pools() noexcept { return *mem_pools_; }
+  VirtualMemory& virtual_memory() noexcept { return virtual_memory_; }
+  OpenedMemory& opened_memory() noexcept { return opened_memory_; }
+  ManagedRanges& managed_ranges() noexcept { return managed_ranges_; }
   Contexts& contexts() noexcept { return *contexts_; }
   /// The state of this thread's current context. Throws Failure: no current context, a destroyed one, or the
   /// fault that ended it.
@@ -107,9 +116,13 @@ class Driver {
   const std::uint32_t compute_capability_;
   const std::unique_ptr<engine::Window> window_;
   const std::unique_ptr<engine::Memory> memory_;
+  VirtualMemory virtual_memory_;
+  OpenedMemory opened_memory_;
+  ManagedRanges managed_ranges_;
   std::unique_ptr<engine::Scheduler> scheduler_;  ///< set once, in make()
   ObjectTables objects_;
-  std::unique_ptr<Contexts> contexts_;  ///< set once, in make()
+  std::unique_ptr<Contexts> contexts_;   ///< set once, in make()
+  std::unique_ptr<MemPools> mem_pools_;  ///< set once, in make()
 };
 
 /// Is told when machine code of a kernel is generated in a context, and when that is done: a

@@ -18,6 +18,7 @@ enum class HandleKind : std::uint8_t {
   link,
   library,
   kernel,
+  mem_pool,
   graph,
   graph_node,
   graph_exec,

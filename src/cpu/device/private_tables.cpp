@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/env.hpp"
 #include "base/thread_annotations.hpp"
 #include "cpu/engine/output.hpp"
 
@@ -19,6 +21,11 @@ struct Reported {
   base::Mutex mutex;
   std::vector<std::string> libraries QUERN_GUARDED_BY(mutex);
 };
+
+/// NVRTC asks for tables, too, and works without them.
+bool works_without_tables(std::string_view library) noexcept {
+  return library.substr(library.rfind('/') + 1).starts_with("libnvrtc");
+}
 
 /// True the first time.
 bool note(const std::string& library) {
@@ -32,10 +39,11 @@ bool note(const std::string& library) {
 }  // namespace
 
 void report_private_table(const void* caller) noexcept try {
+  if (!base::env("QUERN_EXEC")) return;
   Dl_info info{};
   const bool is_known = ::dladdr(caller, &info) != 0 && info.dli_fname != nullptr;
   const std::string library = is_known ? info.dli_fname : "code that belongs to no library";
-  if (note(library))
+  if (!works_without_tables(library) && note(library))
     engine::report(
         LogLevel::warning,
         fmt::format("{} asks for private tables of NVIDIA's driver (cuGetExportTable), as the CUDA "

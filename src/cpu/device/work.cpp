@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/device/work.hpp"
 
-#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "cpu/device/graph/capture.hpp"
 #include "cpu/device/graph/node_params.hpp"
@@ -17,23 +17,25 @@ struct Found {
   std::shared_ptr<const void> keep;  ///< null: ordinary host memory
 };
 
-Found find_device(Driver& driver, std::byte* address, std::uint64_t bytes) {
-  std::shared_ptr<engine::Allocation> allocation = driver.memory().find_range(address, bytes);
-  require(allocation != nullptr);
-  if (allocation->kind == engine::AllocationKind::shadow) {  // the host's memory is what both agree on
-    const std::shared_ptr<engine::Mapping> mapping = allocation->shadow_of.lock();
+Found find_device(Driver& driver, std::byte* address, std::uint64_t bytes, engine::Access needed) {
+  std::vector<std::shared_ptr<engine::Allocation>> found = driver.memory().find_all(address, bytes, needed);
+  require(!found.empty());
+  const engine::Allocation& first = *found.front();
+  if (first.kind == engine::AllocationKind::shadow) {  // the host's memory is what both agree on
+    const std::shared_ptr<engine::Mapping> mapping = first.shadow_of.lock();
     require(mapping != nullptr);
-    address = mapping->host() + (address - allocation->base);
+    address = mapping->host() + (address - first.base);
   }
-  return {address, std::move(allocation)};
+  if (found.size() == 1) return {address, std::move(found.front())};
+  return {address, std::make_shared<std::vector<std::shared_ptr<engine::Allocation>>>(std::move(found))};
 }
 
-Found find_unified(Driver& driver, std::byte* address, std::uint64_t bytes) {
+Found find_unified(Driver& driver, std::byte* address, std::uint64_t bytes, engine::Access needed) {
   require(address != nullptr);
   if (const auto registered = driver.memory().find(address);
       registered != nullptr && registered->kind == engine::AllocationKind::registered)
-    return find_device(driver, address, bytes);
-  if (driver.window().reaches(address)) return find_device(driver, address, bytes);
+    return find_device(driver, address, bytes, needed);
+  if (driver.window().reaches(address)) return find_device(driver, address, bytes, needed);
   return {address, nullptr};
 }
 
@@ -56,9 +58,9 @@ std::uint64_t span_bytes(const engine::TransferJob& job, const engine::Strides& 
   return add(add(rows, slices), job.bytes);
 }
 
-Found find(Driver& driver, const CopySide& side, std::uint64_t bytes) {
-  return side.kind == AddressKind::device ? find_device(driver, side.address, bytes)
-                                          : find_unified(driver, side.address, bytes);
+Found find(Driver& driver, const CopySide& side, std::uint64_t bytes, engine::Access needed) {
+  return side.kind == AddressKind::device ? find_device(driver, side.address, bytes, needed)
+                                          : find_unified(driver, side.address, bytes, needed);
 }
 
 /// Rows and slices that follow each other without a gap become one row.
@@ -111,9 +113,11 @@ bool has_ordinary_source(const engine::TransferJob& job) {
 }
 bool has_ordinary_target(const engine::TransferJob& job) { return job.keep_destination == nullptr; }
 
+/// True if the host does not wait for synchronous work there.
 bool is_on_device(Driver& driver, const void* address) {
   const auto allocation = driver.memory().find(address);
-  return allocation != nullptr && engine::is_device_memory(allocation->kind);
+  return allocation != nullptr && engine::is_device_memory(allocation->kind) &&
+         !engine::is_pooled_on_host(*allocation) && !allocation->synchronous.load();
 }
 
 void submit(Driver& driver, const std::shared_ptr<ContextState>& context, CUstream handle,
@@ -156,8 +160,9 @@ engine::TransferJob make_job(Driver& driver, const CopyWork& work) {
   job.slices = work.depth;
   job.destination_strides = work.destination.strides;
   job.source_strides = work.source.strides;
-  Found destination = find(driver, work.destination, span_bytes(job, job.destination_strides));
-  Found source = find(driver, work.source, span_bytes(job, job.source_strides));
+  Found destination =
+      find(driver, work.destination, span_bytes(job, job.destination_strides), engine::Access::read_write);
+  Found source = find(driver, work.source, span_bytes(job, job.source_strides), engine::Access::read);
   job.destination = destination.address;
   job.source = source.address;
   job.keep_destination = std::move(destination.keep);
@@ -176,7 +181,7 @@ engine::TransferJob make_job(Driver& driver, const FillWork& work) {
   require(work.destination % work.pattern_bytes == 0);
   require(work.height == 1 || (work.pitch_bytes % work.pattern_bytes == 0 && work.pitch_bytes >= job.bytes));
   Found found = find_device(driver, reinterpret_cast<std::byte*>(work.destination),
-                            span_bytes(job, job.destination_strides));
+                            span_bytes(job, job.destination_strides), engine::Access::read_write);
   job.destination = found.address;
   job.keep_destination = std::move(found.keep);
   join_rows(job);

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/engine/arena.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <iterator>
 #include <utility>
+
+#include "cpu/engine/backing.hpp"
 
 namespace quern::cpu::engine {
 namespace {
@@ -15,6 +20,16 @@ constexpr std::uint64_t kSmallBytes = 16384;
 constexpr std::uint64_t kGrowthBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kSlabBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMinPieceBytes = 256;
+
+/// False: it holds less than that.
+bool write_all(int descriptor, const std::byte* from, std::uint64_t bytes) noexcept {
+  for (std::uint64_t done = 0; done < bytes;) {
+    const ::ssize_t count = ::pwrite(descriptor, from + done, bytes - done, static_cast<off_t>(done));
+    if (count <= 0) return false;
+    done += static_cast<std::uint64_t>(count);
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -83,6 +98,59 @@ std::byte* Arena::allocate_piece(std::uint64_t bytes, MayGrow may_grow) {
   return range_.base + slab->first + piece * piece_bytes;
 }
 
+std::byte* Arena::reserve(std::uint64_t bytes, std::uint64_t alignment) {
+  const base::LockGuard lock(mutex_);
+  alignment = std::max(alignment, kPageBytes);
+  std::uint64_t offset = 0, span = 0;
+  if (__builtin_add_overflow(bytes, spacing_.guard_bytes, &span) || span > UINT64_MAX / 4 - alignment)
+    return nullptr;
+  if (!take_addresses(span, alignment, offset) &&
+      (!add_addresses(span + alignment) || !take_addresses(span, alignment, offset)))
+    return nullptr;
+  blocks_.emplace(offset, Block{span, 0, false});
+  return range_.base + offset;
+}
+
+bool Arena::charge(std::uint64_t bytes) {
+  const base::LockGuard lock(mutex_);
+  if (bytes > total_bytes_ - used_bytes_) return false;
+  used_bytes_ += bytes;
+  return true;
+}
+
+void Arena::discharge(std::uint64_t bytes) {
+  const base::LockGuard lock(mutex_);
+  used_bytes_ -= bytes;
+}
+
+std::uint64_t Arena::block_of(std::uint64_t offset) {
+  auto slab = slabs_.upper_bound(offset);
+  if (slab == slabs_.begin()) return offset;
+  --slab;
+  return offset - slab->first < kSlabBytes ? slab->first : offset;
+}
+
+Arena::FilePlace Arena::share(std::byte* base, std::uint32_t device) {
+  const auto offset = static_cast<std::uint64_t>(base - range_.base);
+  const base::LockGuard lock(mutex_);
+  const std::uint64_t start = block_of(offset);
+  const auto found = blocks_.find(start);
+  if (found == blocks_.end()) return {};
+  Block& block = found->second;
+  if (block.descriptor >= 0) return {block.descriptor, offset - start};
+  const int descriptor = make_memory_file(block.committed, device);
+  if (descriptor < 0) return {};
+  std::byte* const at = range_.base + start;
+  if (!write_all(descriptor, at, block.committed) ||
+      ::mmap(at, block.committed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, descriptor,
+             0) == MAP_FAILED) {
+    ::close(descriptor);
+    return {};
+  }
+  block.descriptor = descriptor;
+  return {descriptor, offset - start};
+}
+
 void Arena::release(std::byte* base, Reuse reuse) {
   const auto offset = static_cast<std::uint64_t>(base - range_.base);
   const base::LockGuard lock(mutex_);
@@ -104,7 +172,8 @@ void Arena::release(std::byte* base, Reuse reuse) {
 void Arena::release_block(std::uint64_t offset, Reuse reuse) {
   const auto block = blocks_.find(offset);
   if (block == blocks_.end()) return;
-  decommit(range_.base + offset, block->second.committed);
+  if (block->second.committed != 0) decommit(range_.base + offset, block->second.committed);
+  if (block->second.descriptor >= 0) ::close(block->second.descriptor);
   used_bytes_ -= block->second.committed;
   if (block->second.small) --small_block_count_;
   if (reuse == Reuse::late)
@@ -127,7 +196,8 @@ bool Arena::take_addresses(std::uint64_t span, std::uint64_t alignment, std::uin
 bool Arena::find_addresses(std::uint64_t span, std::uint64_t alignment, std::uint64_t& offset) {
   for (auto range = free_addresses_.begin(); range != free_addresses_.end(); ++range) {
     const auto [start, size] = *range;
-    offset = round_up(start, alignment);
+    const auto base = reinterpret_cast<std::uintptr_t>(range_.base);
+    offset = round_up(base + start, alignment) - base;
     if (offset - start > size || size - (offset - start) < span) continue;
     free_addresses_.erase(range);
     if (offset != start) free_addresses_.emplace(start, offset - start);

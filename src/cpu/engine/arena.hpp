@@ -50,6 +50,22 @@ class Arena {
   /// `base` came from allocate() and was not released since.
   void release(std::byte* base, Reuse reuse = Reuse::soon) QUERN_EXCLUDES(mutex_);
 
+  /// Addresses without memory, at a multiple of `alignment` (a power of two); null if there are none.
+  std::byte* reserve(std::uint64_t bytes, std::uint64_t alignment) QUERN_EXCLUDES(mutex_);
+  /// Counts memory that lies elsewhere against the total. False if the total is exceeded.
+  bool charge(std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
+  void discharge(std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
+
+  /// Where an allocation lies in a file (see make_memory_file()).
+  struct FilePlace {
+    int descriptor = -1;  ///< the arena's; closed with the release
+    std::uint64_t offset = 0;
+  };
+  /// Moves an allocation into a file that other processes can map, at its address and with its contents. The
+  /// file holds the whole block, that is, other small allocations too. Nothing may write there meanwhile. A
+  /// negative descriptor: the system refuses. `device`: see make_memory_file().
+  FilePlace share(std::byte* base, std::uint32_t device) QUERN_EXCLUDES(mutex_);
+
   std::uint64_t total_bytes() const noexcept { return total_bytes_; }
   std::uint64_t free_bytes() QUERN_EXCLUDES(mutex_);
 
@@ -58,6 +74,7 @@ class Arena {
     std::uint64_t span = 0;       ///< addresses taken, the guard zone behind included
     std::uint64_t committed = 0;  ///< bytes that are accessible and count against the total
     bool small = false;
+    int descriptor = -1;  ///< of the file that holds it; -1: no other process sees it
   };
   /// Equal pieces of one block.
   struct Slab {
@@ -67,6 +84,7 @@ class Arena {
   };
 
   std::byte* allocate_block(std::uint64_t bytes, bool small, MayGrow may_grow) QUERN_REQUIRES(mutex_);
+  std::uint64_t block_of(std::uint64_t offset) QUERN_REQUIRES(mutex_);
   void release_block(std::uint64_t offset, Reuse reuse) QUERN_REQUIRES(mutex_);
   std::byte* allocate_piece(std::uint64_t bytes, MayGrow may_grow) QUERN_REQUIRES(mutex_);
   bool take_addresses(std::uint64_t span, std::uint64_t alignment, std::uint64_t& offset)

@@ -26,7 +26,8 @@ Memory::Memory(Window& window, std::uint32_t device_count, std::uint64_t total_b
 
 std::shared_ptr<Allocation> Memory::allocate(const MemoryRequest& request) {
   const bool on_host = request.kind == AllocationKind::host || request.kind == AllocationKind::managed ||
-                       request.kind == AllocationKind::shadow;
+                       request.kind == AllocationKind::shadow ||
+                       (request.kind == AllocationKind::pooled && request.flags == kPooledOnHost);
   Arena& arena = on_host ? *arenas_.back() : *arenas_[request.device];
   const bool by_kernel = request.kind == AllocationKind::heap;
   std::byte* base = arena.allocate(request.bytes, by_kernel ? MayGrow::no : MayGrow::yes);
@@ -63,6 +64,37 @@ std::shared_ptr<Allocation> Memory::adopt(std::byte* base, const MemoryRequest& 
   return allocation;
 }
 
+std::shared_ptr<Reservation> Memory::reserve(std::uint32_t device, std::uint64_t bytes,
+                                             std::uint64_t alignment) {
+  Arena& arena = *arenas_[device];
+  std::byte* const base = arena.reserve(bytes, alignment);
+  return base == nullptr ? nullptr : std::make_shared<Reservation>(arena, base, bytes);
+}
+
+std::shared_ptr<Backing> Memory::make_backing(std::uint32_t device, bool on_host, std::uint64_t bytes) {
+  return Backing::make(on_host ? *arenas_.back() : *arenas_[device], device, bytes);
+}
+
+std::shared_ptr<Allocation> Memory::enter(std::byte* base, const MemoryRequest& request,
+                                          std::shared_ptr<const void> pages, Access access) {
+  auto allocation = std::make_shared<Allocation>(base);
+  allocation->bytes = request.bytes;
+  allocation->kind = request.kind;
+  allocation->device = request.device;
+  allocation->owner = request.owner;
+  allocation->flags = request.flags;
+  allocation->pages = std::move(pages);
+  allocation->access.store(access);
+  const base::LockGuard lock(mutex_);
+  allocation->id = next_id_++;
+  allocations_.emplace(base, allocation);
+  return allocation;
+}
+
+Arena::FilePlace Memory::share(const Allocation& allocation) {
+  return arenas_[allocation.device]->share(allocation.base, allocation.device);
+}
+
 std::vector<std::shared_ptr<Mapping>> Memory::mappings(std::uint64_t owner) {
   std::vector<std::shared_ptr<Mapping>> found;
   if (mapping_count_.load(std::memory_order_relaxed) == 0) return found;
@@ -89,6 +121,26 @@ std::shared_ptr<Allocation> Memory::find_range(const void* address, std::uint64_
   if (allocation == nullptr) return nullptr;
   const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - allocation->base);
   return bytes <= allocation->bytes - offset ? allocation : nullptr;
+}
+
+std::vector<std::shared_ptr<Allocation>> Memory::find_all(const void* address, std::uint64_t bytes,
+                                                          Access needed) {
+  std::vector<std::shared_ptr<Allocation>> found;
+  const auto* at = static_cast<const std::byte*>(address);
+  const base::LockGuard lock(mutex_);
+  for (;;) {
+    std::shared_ptr<Allocation> here = find_locked(at);
+    if (here == nullptr || here->access.load() < needed) return {};
+    if (!found.empty() && here->kind != AllocationKind::mapped) return {};
+    const std::uint64_t left = here->bytes - static_cast<std::uint64_t>(at - here->base);
+    const bool last = bytes <= left;
+    at = here->base + here->bytes;
+    const bool may_go_on = here->kind == AllocationKind::mapped;
+    found.push_back(std::move(here));
+    if (last) return found;
+    if (!may_go_on) return {};
+    bytes -= left;
+  }
 }
 
 std::shared_ptr<Allocation> Memory::take_out(Table::iterator entry) {

@@ -10,6 +10,7 @@
 
 #include "base/thread_annotations.hpp"
 #include "cpu/engine/arena.hpp"
+#include "cpu/engine/backing.hpp"
 #include "cpu/engine/window.hpp"
 
 namespace quern::cpu::engine {
@@ -23,6 +24,8 @@ enum class AllocationKind : std::uint8_t {
   shadow,      ///< the kernels' copy of mapped registered memory
   module,      ///< a module's variables
   heap,        ///< malloc() in a kernel
+  mapped,      ///< cuMemMap
+  imported,    ///< another process's, cuIpcOpenMemHandle or cuMemPoolImportPointer
 };
 
 /// True for memory of a device's own, false for what the host accesses too.
@@ -32,6 +35,8 @@ constexpr bool is_device_memory(AllocationKind kind) noexcept {
     case AllocationKind::pooled:
     case AllocationKind::module:
     case AllocationKind::heap:
+    case AllocationKind::mapped:
+    case AllocationKind::imported:
       return true;
     case AllocationKind::host:
     case AllocationKind::managed:
@@ -42,10 +47,13 @@ constexpr bool is_device_memory(AllocationKind kind) noexcept {
   return false;
 }
 
+/// A flag of pooled memory: it is pinned host memory.
+inline constexpr unsigned kPooledOnHost = 1;
+
 class Mapping;
 
 /// One allocation. Its memory lives as long as the last shared_ptr: a queued copy keeps the memory that it
-/// accesses. Immutable except for `reuse`.
+/// accesses. Immutable except for `charge`, `access`, `synchronous` and `reuse`.
 struct Allocation {
   Allocation(Arena& from, std::byte* start) : base(start), arena(&from) {}
   /// Memory of the host's own.
@@ -63,13 +71,23 @@ struct Allocation {
   std::uint64_t owner = 0;  ///< id of the context
   std::uint64_t id = 0;     ///< never reused in a process
   unsigned flags = 0;
-  std::shared_ptr<Mapping> mapping;  ///< of mapped registered memory
-  std::weak_ptr<Mapping> shadow_of;  ///< of a shadow
-  Reuse reuse = Reuse::soon;         ///< of its addresses; written before the last reference is released
+  std::shared_ptr<Mapping> mapping;    ///< of mapped registered memory
+  std::weak_ptr<Mapping> shadow_of;    ///< of a shadow
+  std::shared_ptr<const void> charge;  ///< of a pool; written before the address is given out
+  std::shared_ptr<void> advice;  ///< on managed memory, guarded by who keeps it (device/managed_ranges.hpp)
+  std::shared_ptr<const void> pages;  ///< owns the memory of mapped and imported ones
+  std::atomic<Access> access{Access::read_write};
+  std::atomic<bool> synchronous{false};  ///< CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+  Reuse reuse = Reuse::soon;             ///< of its addresses; written before the last reference is released
 
  private:
   Arena* arena;
 };
+
+/// True for memory of a stream-ordered pool of the host's.
+inline bool is_pooled_on_host(const Allocation& allocation) noexcept {
+  return allocation.kind == AllocationKind::pooled && allocation.flags == kPooledOnHost;
+}
 
 /// The parts of a context's memory that outlive it.
 enum class Remains : std::uint8_t {
@@ -97,12 +115,26 @@ class Memory {
   /// Registers the host's own memory; null if some of it is registered already.
   std::shared_ptr<Allocation> adopt(std::byte* base, const MemoryRequest& request,
                                     std::shared_ptr<Mapping> mapping) QUERN_EXCLUDES(mutex_);
+  /// Addresses for mappings, at a multiple of `alignment`; null if there are none.
+  std::shared_ptr<Reservation> reserve(std::uint32_t device, std::uint64_t bytes, std::uint64_t alignment);
+  /// Memory without addresses; null: out of memory. `on_host`: it counts as pinned host memory.
+  std::shared_ptr<Backing> make_backing(std::uint32_t device, bool on_host, std::uint64_t bytes);
+  /// Enters `pages`, which begin at `base`.
+  std::shared_ptr<Allocation> enter(std::byte* base, const MemoryRequest& request,
+                                    std::shared_ptr<const void> pages, Access access) QUERN_EXCLUDES(mutex_);
+  /// Arena::share() for an allocation of a device's arena.
+  Arena::FilePlace share(const Allocation& allocation);
+
   /// The mappings that kernels of `owner` can access.
   std::vector<std::shared_ptr<Mapping>> mappings(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
   /// The allocation that `address` lies in, or null.
   std::shared_ptr<Allocation> find(const void* address) QUERN_EXCLUDES(mutex_);
   /// The allocation that holds all of [address, address + bytes), or null.
   std::shared_ptr<Allocation> find_range(const void* address, std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
+  /// The allocations that hold all of [address, address + bytes) without a gap: one, or several mapped ones
+  /// beside each other. Empty: there are none, or one of them does not permit the access.
+  std::vector<std::shared_ptr<Allocation>> find_all(const void* address, std::uint64_t bytes, Access needed)
+      QUERN_EXCLUDES(mutex_);
   /// Removes the allocation of that kind that starts at `base` from the table; null if there is none.
   std::shared_ptr<Allocation> remove(const void* base, AllocationKind kind) QUERN_EXCLUDES(mutex_);
   /// The same for memory that malloc() returned to a kernel of `owner`; null also for memory of another

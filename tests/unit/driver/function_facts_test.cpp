@@ -45,6 +45,12 @@ bool is_of_graph(std::string_view name) {
          (name.find("Node") != std::string_view::npos || name.find("Handle") != std::string_view::npos);
 }
 
+/// cuMemAlloc..., but not cuMemGetAllocation...: that is a noun.
+bool allocates(std::string_view name) {
+  const std::size_t at = name.find("Alloc");
+  return at != std::string_view::npos && !name.substr(at).starts_with("Allocation");
+}
+
 bool any_function(DriverObject FunctionFacts::* column, DriverObject object) {
   for (const FunctionFacts& function : kSurface)
     if (function.*column == object) return true;
@@ -115,8 +121,7 @@ TEST_CASE("each kind of object that a function creates has a function that relea
     CAPTURE(function.symbol);
     CHECK((function.creates == DriverObject::none || function.releases == DriverObject::none));
     // A function that cuda.h names after creating or releasing says so in its row.
-    const bool creates = function.name.find("Create") != std::string_view::npos ||
-                         function.name.find("Alloc") != std::string_view::npos;
+    const bool creates = function.name.find("Create") != std::string_view::npos || allocates(function.name);
     const bool releases = function.name.find("Destroy") != std::string_view::npos ||
                           function.name.find("Free") != std::string_view::npos ||
                           function.name.find("Unload") != std::string_view::npos;

@@ -46,15 +46,7 @@ void release(std::initializer_list<AllocationKind> kinds, const void* base) {
 
 bool is_host(const Allocation& allocation) {
   return allocation.kind == AllocationKind::host || allocation.kind == AllocationKind::registered ||
-         allocation.kind == AllocationKind::shadow;
-}
-
-/// The host address of the memory at `pointer`.
-void* host_address(const Allocation& allocation, CUdeviceptr pointer) {
-  if (allocation.kind != AllocationKind::shadow) return reinterpret_cast<void*>(pointer);
-  const std::shared_ptr<Mapping> mapping = allocation.shadow_of.lock();
-  require(mapping != nullptr);  // unregistered meanwhile
-  return mapping->host() + (pointer - reinterpret_cast<CUdeviceptr>(allocation.base));
+         allocation.kind == AllocationKind::shadow || is_pooled_on_host(allocation);
 }
 
 /// True if the process has memory mapped at all of these addresses. Linux's asynchronous msync() looks for
@@ -79,74 +71,6 @@ std::shared_ptr<Mapping> map(Driver& driver, const ContextState& state, std::byt
 
 void unmap(Driver& driver, const Mapping& mapping) { driver.memory().remove(*mapping.shadow()); }
 
-/// Attributes whose value is a T.
-template <class T>
-void store(void* data, T value) {
-  *static_cast<T*>(data) = value;
-}
-
-void pointer_attribute(void* data, CUpointer_attribute attribute, const Allocation& allocation,
-                       CUdeviceptr pointer) {
-  const bool host = is_host(allocation);
-  switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-      return store(data, Driver::get().contexts().handle_of(allocation.owner));
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      return store<unsigned>(data, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      return store(data, pointer);
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      require(host || allocation.kind == AllocationKind::managed);
-      return store(data, host_address(allocation, pointer));
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-      return store<unsigned long long>(data, allocation.id);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      return store(data, static_cast<int>(allocation.device));
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      return store(data, reinterpret_cast<CUdeviceptr>(allocation.base));
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      return store<std::size_t>(data, allocation.bytes);
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-      return store(data, true);
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      return store(data, allocation.kind == AllocationKind::managed);
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-      return store(data, false);
-    default:
-      fail(CUDA_ERROR_NOT_SUPPORTED);
-  }
-}
-
-/// The bytes are managed memory's, and the place is one that it could be at.
-void require_managed(CUdeviceptr pointer, std::size_t bytes, CUmemLocation location) {
-  Driver& driver = Driver::get();
-  const auto allocation = driver.memory().find(address_of(pointer));
-  require(bytes > 0 && allocation != nullptr && allocation->kind == AllocationKind::managed &&
-          bytes <= allocation->bytes - (pointer - reinterpret_cast<CUdeviceptr>(allocation->base)));
-  switch (location.type) {
-    case CU_MEM_LOCATION_TYPE_DEVICE:
-      driver.device(location.id);
-      return;
-    case CU_MEM_LOCATION_TYPE_HOST:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
-      return;
-    default:
-      fail(CUDA_ERROR_INVALID_VALUE);
-  }
-}
-
-bool is_advice(CUmem_advise advice) {
-  return advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
-}
-
-/// Advice without a location: cuMemAdvise ignores the location.
-bool is_placeless(CUmem_advise advice) {
-  return advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY ||
-         advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
-}
-
 }  // namespace
 
 CUresult cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
@@ -166,6 +90,22 @@ CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {
   });
 }
 
+CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_t width_bytes,
+                            std::size_t height, unsigned element_bytes) {
+  return entry([&] {
+    constexpr std::size_t kPitchAlignment = 512;
+    constexpr std::size_t kMaxPitchBytes = 0x7fffffff;  // CU_DEVICE_ATTRIBUTE_MAX_PITCH
+    require(pointer != nullptr && pitch != nullptr && width_bytes > 0 && height > 0);
+    require(element_bytes == 4 || element_bytes == 8 || element_bytes == 16);
+    require(width_bytes <= kMaxPitchBytes - kPitchAlignment);
+    const std::size_t row_bytes = quern::cpu::engine::round_up(width_bytes, kPitchAlignment);
+    std::size_t bytes = 0;
+    require(!__builtin_mul_overflow(row_bytes, height, &bytes), CUDA_ERROR_OUT_OF_MEMORY);
+    *pointer = reinterpret_cast<CUdeviceptr>(allocate(AllocationKind::device, bytes, 0));
+    *pitch = row_bytes;
+  });
+}
+
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
   return entry([&] {
     release({AllocationKind::device, AllocationKind::managed, AllocationKind::pooled}, address_of(pointer));
@@ -180,6 +120,8 @@ CUresult cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
     *pointer = allocate(AllocationKind::host, bytes, flags);
   });
 }
+
+CUresult cuMemAllocHost_v2(void** pointer, std::size_t bytes) { return cuMemHostAlloc(pointer, bytes, 0); }
 
 CUresult cuMemFreeHost(void* pointer) {
   return entry([&] { release({AllocationKind::host}, pointer); });
@@ -215,11 +157,13 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
 CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) {
   return entry([&] {
     constexpr unsigned kKnown = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+    constexpr unsigned kRefused = CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     Driver& driver = Driver::get();
     const auto state = driver.current();
     refuse_unsafe_call();
     require(pointer != nullptr && bytes > 0);
-    require((flags & ~kKnown) == 0, CUDA_ERROR_NOT_SUPPORTED);
+    require((flags & ~(kKnown | kRefused)) == 0);
+    require((flags & kRefused) == 0, CUDA_ERROR_NOT_SUPPORTED);
     require(!driver.window().reaches(pointer), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     auto* const base = static_cast<std::byte*>(pointer);
     if (!exists(base, bytes))
@@ -255,48 +199,5 @@ CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned fla
   return entry([&] {
     require(pointer != nullptr && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
     *pointer = reinterpret_cast<CUdeviceptr>(allocate(AllocationKind::managed, bytes, flags));
-  });
-}
-
-/// Host and device share their memory: nothing has to move, and the stream has nothing to wait for.
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, std::size_t bytes, CUmemLocation location, unsigned flags,
-                               CUstream stream) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    driver.find_stream(stream, driver.current());
-    require(flags == 0);
-    require_managed(pointer, bytes, location);
-  });
-}
-
-CUresult cuMemAdvise_v2(CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice, CUmemLocation location) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    driver.current();
-    require(is_advice(advice));
-    if (is_placeless(advice)) location = {CU_MEM_LOCATION_TYPE_HOST, 0};
-    require_managed(pointer, bytes, location);
-  });
-}
-
-CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr pointer) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    driver.current();
-    const auto allocation = driver.memory().find(address_of(pointer));
-    require(allocation != nullptr, CUDA_ERROR_NOT_FOUND);
-    if (base != nullptr) *base = reinterpret_cast<CUdeviceptr>(allocation->base);
-    if (bytes != nullptr) *bytes = allocation->bytes;
-  });
-}
-
-CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    driver.current();
-    require(data != nullptr);
-    const auto allocation = driver.memory().find(address_of(pointer));
-    require(allocation != nullptr);
-    pointer_attribute(data, attribute, *allocation, pointer);
   });
 }

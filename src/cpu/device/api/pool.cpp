@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream-ordered memory. Each device has its default pool; it keeps nothing back, since a freed allocation is
-// cheap to make again here.
+// Stream-ordered memory and its pools.
 #include "cpu/device/cuda_api.hpp"
+
+#include <utility>
 
 #include "cpu/device/driver.hpp"
 #include "cpu/device/graph/capture.hpp"
 #include "cpu/device/graph/node_params.hpp"
+#include "cpu/device/mem_pool.hpp"
+#include "cpu/device/mem_pools.hpp"
 
 using namespace quern::cpu::device;
 using namespace quern::cpu;
@@ -13,24 +16,81 @@ using engine::AllocationKind;
 
 namespace {
 
-// A pool's handle is its device's number, with a tag that distinguishes it from addresses and from other
-// handles.
-constexpr std::uintptr_t kPoolHandles = 0xf0;
-
-CUmemoryPool pool_of(std::uint32_t device) {
-  return reinterpret_cast<CUmemoryPool>((std::uintptr_t{device} << 8) | kPoolHandles);
+/// A pool by its handle. The functions of pools answer CUDA_ERROR_INVALID_VALUE to others.
+std::shared_ptr<MemPoolObject> find_pool(Driver& driver, CUmemoryPool handle) {
+  try {
+    return driver.find(handle);
+  } catch (const Failure&) {
+    fail(CUDA_ERROR_INVALID_VALUE);
+  }
 }
 
-std::uint32_t device_of(Driver& driver, CUmemoryPool pool) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(pool);
-  require((bits & 0xff) == kPoolHandles && (bits >> 8) < driver.device_count(), CUDA_ERROR_INVALID_VALUE);
-  return static_cast<std::uint32_t>(bits >> 8);
+PoolPlace place_of(const ContextState& context) { return static_cast<PoolPlace>(context.device); }
+
+/// Records an allocation; its memory is the graph's, not the pool's.
+CUdeviceptr capture_allocation(Driver& driver, const ContextState& context,
+                               const std::shared_ptr<engine::Stream>& stream, std::size_t bytes) {
+  CUDA_MEM_ALLOC_NODE_PARAMS_v2 params{};
+  params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(context.device)};
+  params.bytesize = bytes;
+  record(driver, stream, alloc_contents(driver, params));
+  return params.dptr;
 }
 
-bool is_flag(CUmemPool_attribute attribute) {
-  return attribute == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
-         attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
-         attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
+void allocate(Driver& driver, const std::shared_ptr<ContextState>& context, CUdeviceptr* pointer,
+              std::size_t bytes, CUmemoryPool handle, CUstream stream) {
+  const std::shared_ptr<MemPoolObject> pool = find_pool(driver, handle);
+  require(pointer != nullptr && !pool->origin());
+  const auto its_stream = driver.find_stream(stream, context);
+  const bool on_host = pool->place() == kHostPlace;
+  require(on_host || pool->access(place_of(*context)) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  if (is_capturing(driver, *context, *its_stream)) {
+    require(!on_host, CUDA_ERROR_NOT_SUPPORTED);  // graphs have device memory alone here
+    *pointer = capture_allocation(driver, *context, its_stream, bytes);
+    return;
+  }
+  if (bytes == 0) {
+    *pointer = 0;
+    return;
+  }
+  auto charge = std::make_shared<PoolCharge>(pool, handle, bytes);
+  const unsigned flags = on_host ? engine::kPooledOnHost : 0;
+  auto allocation = driver.allocate(*context, AllocationKind::pooled, bytes, flags);
+  if (allocation == nullptr) {  // streams free memory when they reach the call
+    driver.contexts().synchronize(context->id);
+    allocation = driver.allocate(*context, AllocationKind::pooled, bytes, flags);
+  }
+  require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
+  allocation->charge = std::move(charge);
+  *pointer = reinterpret_cast<CUdeviceptr>(allocation->base);
+}
+
+/// The place of a location that pools can have. All processors count as one NUMA node.
+PoolPlace place_of(Driver& driver, const CUmemLocation& location) {
+  switch (location.type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+      return static_cast<PoolPlace>(driver.device(location.id));
+    case CU_MEM_LOCATION_TYPE_HOST:
+      return kHostPlace;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+      require(location.id == 0);
+      return kHostPlace;
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+PoolPlace place_of(Driver& driver, const CUmemLocation* location, CUmemAllocationType type) {
+  require(location != nullptr && type != CU_MEM_ALLOCATION_TYPE_INVALID);
+  require(type == CU_MEM_ALLOCATION_TYPE_PINNED, CUDA_ERROR_NOT_SUPPORTED);
+  return place_of(driver, *location);
+}
+
+void set_current(Driver& driver, PoolPlace place, CUmemoryPool pool) {
+  const std::shared_ptr<MemPoolObject> object = find_pool(driver, pool);
+  require(object->place() == place && !object->origin());
+  driver.mem_pools().set_current(place, pool);
 }
 
 }  // namespace
@@ -38,9 +98,109 @@ bool is_flag(CUmemPool_attribute attribute) {
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const std::uint32_t ordinal = driver.device(device);
+    const auto ordinal = static_cast<PoolPlace>(driver.device(device));
     require(pool != nullptr);
-    *pool = pool_of(ordinal);
+    *pool = driver.mem_pools().default_of(ordinal);
+  });
+}
+
+CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto ordinal = static_cast<PoolPlace>(driver.device(device));
+    require(pool != nullptr);
+    *pool = driver.mem_pools().current_of(ordinal);
+  });
+}
+
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    set_current(driver, static_cast<PoolPlace>(driver.device(device)), pool);
+  });
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(pool != nullptr);
+    *pool = driver.mem_pools().default_of(place_of(driver, location, type));
+  });
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(pool != nullptr);
+    *pool = driver.mem_pools().current_of(place_of(driver, location, type));
+  });
+}
+
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    set_current(driver, place_of(driver, location, type), pool);
+  });
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(pool != nullptr && properties != nullptr && properties->win32SecurityAttributes == nullptr);
+    const PoolPlace place = place_of(driver, &properties->location, properties->allocType);
+    const bool is_shared = properties->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    require(!is_shared || place != kHostPlace);
+    require(is_shared || properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE, CUDA_ERROR_NOT_SUPPORTED);
+    *pool = driver.add(std::make_shared<MemPoolObject>(place, properties->maxSize, false, is_shared));
+  });
+}
+
+/// Memory that is still allocated from it lives on, and so does the object.
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(!find_pool(driver, pool)->is_default());
+    driver.mem_pools().leave(pool);
+    driver.remove(pool);
+  });
+}
+
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, std::size_t count) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto object = find_pool(driver, pool);
+    require(map != nullptr || count == 0);
+    for (std::size_t i = 0; i < count; ++i)
+      object->set_access(place_of(driver, map[i].location), map[i].flags);
+  });
+}
+
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto object = find_pool(driver, pool);
+    require(flags != nullptr && location != nullptr);
+    *flags = object->access(place_of(driver, *location));
+  });
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t) {
+  return entry([&] { find_pool(Driver::get(), pool); });
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  return entry([&] {
+    const auto object = find_pool(Driver::get(), pool);
+    require(value != nullptr);
+    object->read(attribute, value);
+  });
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  return entry([&] {
+    const auto object = find_pool(Driver::get(), pool);
+    require(value != nullptr);
+    object->write(attribute, value);
   });
 }
 
@@ -48,29 +208,16 @@ CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream strea
   return entry([&] {
     Driver& driver = Driver::get();
     const auto context = driver.current();
-    require(pointer != nullptr);
-    const auto its_stream = driver.find_stream(stream, context);
-    if (is_capturing(driver, *context, *its_stream)) {
-      CUDA_MEM_ALLOC_NODE_PARAMS_v2 params{};
-      params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-      params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(context->device)};
-      params.bytesize = bytes;
-      AllocNode node = alloc_contents(driver, params);
-      record(driver, its_stream, std::move(node));
-      *pointer = params.dptr;
-      return;
-    }
-    if (bytes == 0) {
-      *pointer = 0;
-      return;
-    }
-    auto allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
-    if (allocation == nullptr) {  // streams free memory when they reach the call
-      driver.contexts().synchronize(context->id);
-      allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
-    }
-    require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
-    *pointer = reinterpret_cast<CUdeviceptr>(allocation->base);
+    allocate(driver, context, pointer, bytes, driver.mem_pools().current_of(place_of(*context)), stream);
+  });
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool pool,
+                                 CUstream stream) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    allocate(driver, context, pointer, bytes, pool, stream);
   });
 }
 
@@ -88,32 +235,5 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
     job.destination = allocation->base;
     job.keep_destination = std::move(allocation);
     driver.scheduler().submit(its_stream, std::move(job));
-  });
-}
-
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t) {
-  return entry([&] { device_of(Driver::get(), pool); });
-}
-
-CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    const std::uint32_t device = device_of(driver, pool);
-    require(value != nullptr);
-    if (is_flag(attribute)) {
-      *static_cast<int*>(value) = 1;
-      return;
-    }
-    const std::uint64_t used = driver.memory().total_bytes(device) - driver.memory().free_bytes(device);
-    require(attribute >= CU_MEMPOOL_ATTR_RELEASE_THRESHOLD && attribute <= CU_MEMPOOL_ATTR_USED_MEM_HIGH);
-    *static_cast<cuuint64_t*>(value) = attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? 0 : used;
-  });
-}
-
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
-  return entry([&] {
-    device_of(Driver::get(), pool);
-    // Hints about reuse and about retained memory: this device does neither.
-    require(value != nullptr && (is_flag(attribute) || attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD));
   });
 }

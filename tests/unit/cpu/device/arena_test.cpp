@@ -2,6 +2,8 @@
 #include "cpu/engine/arena.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <set>
@@ -227,4 +229,59 @@ TEST_CASE("a removed allocation lives on while something uses it") {
   CHECK(memory.free_bytes(0) == 63 * kMiB);
   allocation.reset();
   CHECK(memory.free_bytes(0) == 64 * kMiB);
+}
+
+TEST_CASE("reserved addresses cost no memory and are used again") {
+  const auto window = small_window();
+  Arena arena(window->arena(0), 64 * kMiB);
+  std::byte* const first = arena.reserve(std::uint64_t{1} << 30, 8 * kMiB);
+  REQUIRE(first != nullptr);
+  CHECK(reinterpret_cast<std::uintptr_t>(first) % (8 * kMiB) == 0);
+  CHECK(arena.free_bytes() == 64 * kMiB);
+  CHECK(arena.reserve(std::uint64_t{1} << 50, 0) == nullptr);
+  CHECK(arena.reserve(UINT64_MAX - 100, 0) == nullptr);
+  arena.release(first);
+  CHECK(arena.reserve(std::uint64_t{1} << 30, 8 * kMiB) == first);
+}
+
+TEST_CASE("memory that lies elsewhere counts against the total") {
+  const auto window = small_window();
+  Arena arena(window->arena(0), 4 * kMiB);
+  std::shared_ptr<Backing> backing = Backing::make(arena, 3, 3 * kMiB);
+  REQUIRE(backing != nullptr);
+  CHECK(arena.free_bytes() == kMiB);
+  CHECK(Backing::make(arena, 3, 2 * kMiB) == nullptr);
+  CHECK(arena.allocate(2 * kMiB) == nullptr);
+  const int other = ::dup(backing->descriptor());
+  backing.reset();
+  CHECK(arena.free_bytes() == 4 * kMiB);
+  const std::shared_ptr<Backing> adopted = Backing::adopt(other);
+  REQUIRE(adopted != nullptr);
+  CHECK(adopted->bytes() == 3 * kMiB);
+  CHECK(adopted->device() == 3);
+  CHECK(arena.free_bytes() == 4 * kMiB);
+  CHECK(::ftruncate(adopted->descriptor(), 0) == -1);
+}
+
+TEST_CASE("an allocation that moves into a file keeps its address and contents") {
+  const auto window = small_window();
+  for (const std::uint32_t small_blocks : {8192u, 0u}) {  // 0: it shares a slab
+    Arena arena(window->arena(0), 64 * kMiB, {.small_blocks = small_blocks});
+    std::byte* const before = arena.allocate(1000);
+    std::byte* const base = arena.allocate(1000);
+    REQUIRE(base != nullptr);
+    std::memset(base, 42, 1000);
+    const Arena::FilePlace place = arena.share(base, 0);
+    REQUIRE(place.descriptor >= 0);
+    CHECK(arena.share(base, 0).descriptor == place.descriptor);
+    CHECK(base[999] == std::byte{42});
+    base[7] = std::byte{43};
+    std::byte seen{};
+    CHECK(::pread(place.descriptor, &seen, 1, static_cast<off_t>(place.offset + 7)) == 1);
+    CHECK(seen == std::byte{43});
+    arena.release(base);
+    arena.release(before);
+    CHECK(arena.free_bytes() == 64 * kMiB);
+    CHECK(::fcntl(place.descriptor, F_GETFD) == -1);
+  }
 }

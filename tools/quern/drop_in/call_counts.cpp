@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "call_counts.hpp"
+#include "drop_in/call_counts.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,15 +25,21 @@ struct Row {
   std::uint64_t not_supported = 0;
   std::string kind;
   std::string name;
+  std::size_t position = 0;  ///< in the file
 };
 
 std::vector<Row> read_rows(const std::string& file) {
   std::ifstream stream(file);
   std::vector<Row> rows;
   // Behind the last row there are zero bytes, which are no number.
-  for (Row row; stream >> row.calls >> row.failed >> row.not_supported >> row.kind >> row.name;)
+  for (Row row; stream >> row.calls >> row.failed >> row.not_supported >> row.kind >> row.name;) {
+    row.position = rows.size();
     rows.push_back(row);
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.calls > b.calls; });
+  }
+  // Not stable_sort, which uses deprecated functions of libstdc++.
+  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return a.calls != b.calls ? a.calls > b.calls : a.position < b.position;
+  });
   return rows;
 }
 

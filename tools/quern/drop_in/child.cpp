@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "child.hpp"
+#include "drop_in/child.hpp"
 
 #include <fmt/format.h>
 #include <spawn.h>

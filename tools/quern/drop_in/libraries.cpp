@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "drop_in.hpp"
+#include "drop_in/libraries.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/device/mem_pools.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "cpu/device/failure.hpp"
+#include "cpu/device/mem_pool.hpp"
+
+namespace quern::cpu::device {
+namespace {
+
+bool is_reuse_flag(CUmemPool_attribute attribute) noexcept {
+  return attribute == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
+         attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
+         attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
+}
+
+}  // namespace
+
+bool MemPoolObject::charge(std::uint64_t bytes) {
+  const base::LockGuard lock(mutex_);
+  if (max_bytes_ != 0 && bytes > max_bytes_ - std::min(used_bytes_, max_bytes_)) return false;
+  used_bytes_ += bytes;
+  most_used_bytes_ = std::max(most_used_bytes_, used_bytes_);
+  most_reserved_bytes_ = std::max(most_reserved_bytes_, used_bytes_);
+  return true;
+}
+
+void MemPoolObject::discharge(std::uint64_t bytes) {
+  const base::LockGuard lock(mutex_);
+  used_bytes_ -= bytes;
+}
+
+int& MemPoolObject::flag(CUmemPool_attribute attribute) {
+  static_assert(CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES == 1 &&
+                CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES == 3);
+  return reuse_[attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
+}
+
+void MemPoolObject::read(CUmemPool_attribute attribute, void* value) {
+  const base::LockGuard lock(mutex_);
+  if (is_reuse_flag(attribute)) {
+    *static_cast<int*>(value) = flag(attribute);
+    return;
+  }
+  auto& number = *static_cast<cuuint64_t*>(value);
+  switch (attribute) {
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      number = release_threshold_;
+      return;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:  // a pool reserves what is in use
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+      number = used_bytes_;
+      return;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+      number = most_reserved_bytes_;
+      return;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+      number = most_used_bytes_;
+      return;
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+void MemPoolObject::write(CUmemPool_attribute attribute, const void* value) {
+  const base::LockGuard lock(mutex_);
+  if (is_reuse_flag(attribute)) {
+    flag(attribute) = *static_cast<const int*>(value) != 0 ? 1 : 0;
+    return;
+  }
+  const auto number = *static_cast<const cuuint64_t*>(value);
+  switch (attribute) {
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:  // kept for the client: nothing is kept back
+      release_threshold_ = number;
+      return;
+    // "Resetting the high watermark to 0 sets it to the current usage."
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+      require(number == 0);
+      most_reserved_bytes_ = used_bytes_;
+      return;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+      require(number == 0);
+      most_used_bytes_ = used_bytes_;
+      return;
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+CUmemAccess_flags MemPoolObject::access(PoolPlace from) {
+  if (from == place_) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const base::LockGuard lock(mutex_);
+  const auto found = access_.find(from);
+  return found == access_.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : found->second;
+}
+
+void MemPoolObject::set_access(PoolPlace from, CUmemAccess_flags flags) {
+  require(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  // The access of the pool's own place cannot be taken away.
+  if (from == place_) return require(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  const base::LockGuard lock(mutex_);
+  access_[from] = flags;
+}
+
+PoolCharge::PoolCharge(std::shared_ptr<MemPoolObject> pool, CUmemoryPool handle, std::uint64_t bytes)
+    : pool_(std::move(pool)), handle_(handle), bytes_(bytes) {
+  require(pool_->charge(bytes_), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+MemPools::MemPools(ObjectTables& objects, std::uint32_t device_count) {
+  for (PoolPlace place = kHostPlace; place < static_cast<PoolPlace>(device_count); ++place)
+    defaults_.push_back(objects.add(std::make_shared<MemPoolObject>(place, 0, true)));
+  const base::LockGuard lock(mutex_);
+  current_ = defaults_;
+}
+
+CUmemoryPool MemPools::current_of(PoolPlace place) {
+  const base::LockGuard lock(mutex_);
+  return current_[index_of(place)];
+}
+
+void MemPools::set_current(PoolPlace place, CUmemoryPool pool) {
+  const base::LockGuard lock(mutex_);
+  current_[index_of(place)] = pool;
+}
+
+void MemPools::leave(CUmemoryPool pool) {
+  const base::LockGuard lock(mutex_);
+  for (std::size_t place = 0; place < current_.size(); ++place)
+    if (current_[place] == pool) current_[place] = defaults_[place];
+}
+
+}  // namespace quern::cpu::device
