@@ -37,6 +37,12 @@ std::string_view to_string(DriverObject object) noexcept {
       return "library";
     case DriverObject::context:
       return "context";
+    case DriverObject::graph:
+      return "graph";
+    case DriverObject::graph_exec:
+      return "executable graph";
+    case DriverObject::user_object:
+      return "user object";
     case DriverObject::primary:
       return "primary";
     case DriverObject::current:

@@ -27,7 +27,10 @@ enum class DriverObject : std::uint8_t {
   library,
   context,
   primary,  ///< a retain of a device's primary context
-  current,  ///< a push on the thread's stack of contexts
+  graph,
+  graph_exec,
+  user_object,  ///< a reference to one
+  current,      ///< a push on the thread's stack of contexts
 };
 
 std::string_view to_string(DriverObject object) noexcept;

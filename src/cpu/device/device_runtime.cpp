@@ -3,11 +3,12 @@
 
 namespace quern::cpu::device {
 
-// Interfaces: cuda_device_runtime_api.h, cudaCG*. A grid's handle is the address of its workspace, which only
-// cooperative launches have: a size, and at offset 4 the word by which cooperative_groups' own grid barrier
-// works too. Block 0 adds what makes the sum of all blocks' arrivals flip the word's top bit; the other
-// blocks add 1, and all wait until the bit has changed. Results are cudaError_t: 0, or 1
-// (cudaErrorInvalidValue).
+// Interfaces: cuda_device_runtime_api.h, cudaCG*, cudaGraphSetConditional. A grid's handle is the address of
+// its workspace, which only cooperative launches have: a size, and at offset 4 the word by which
+// cooperative_groups' own grid barrier works too. Block 0 adds what makes the sum of all blocks' arrivals
+// flip the word's top bit; the other blocks add 1, and all wait until the bit has changed. Results are
+// cudaError_t: 0, or 1 (cudaErrorInvalidValue). The handle of a graph's condition is the address of its
+// value.
 const std::string_view kDeviceRuntime = R"ptx(
 .version 6.3
 .target sm_50
@@ -113,6 +114,15 @@ together:
   mov.u32 %r1, 0;
 done:
   st.param.b32 [result], %r1;
+  ret;
+}
+
+.visible .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value)
+{
+  .reg .b32 %r<2>; .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [handle];
+  ld.param.u32 %r1, [value];
+  st.volatile.global.u32 [%rd1], %r1;
   ret;
 }
 

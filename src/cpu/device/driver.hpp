@@ -5,14 +5,15 @@
 // Lock order (an outer lock is taken first; no other two are ever held together):
 //   0. LibraryObject::mutex_
 //   1. Contexts::mutex_
-//   2. ObjectTables::mutex_
-//   3. FunctionObject::mutex_, ModuleObject::mutex, EventObject::mutex, LinkObject::mutex,
+//   2. graph_mutex(): graphs, executable graphs, captures
+//   3. ObjectTables::mutex_
+//   4. FunctionObject::mutex_, ModuleObject::mutex, EventObject::mutex, LinkObject::mutex,
 //      ContextState::peers_mutex
-//   4. Scheduler::mutex_         streams and threads
-//   5. VirtualMemory::mutex_ or OpenedMemory::mutex_, then Memory::mutex_, then Arena::mutex_ or
+//   5. Scheduler::mutex_         streams and threads
+//   6. VirtualMemory::mutex_ or OpenedMemory::mutex_, then Memory::mutex_, then Arena::mutex_ or
 //   MemPoolObject::mutex_
-//   6. Output::mutex_, ManagedRanges::mutex_
-//   7. Explainer::mutex_, then that of the kernels explained last
+//   7. Output::mutex_, ManagedRanges::mutex_
+//   8. Explainer::mutex_, then that of the kernels explained last
 #pragma once
 
 #include <cstdint>

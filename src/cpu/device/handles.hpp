@@ -18,7 +18,11 @@ enum class HandleKind : std::uint8_t {
   link,
   library,
   kernel,
-  mem_pool
+  mem_pool,
+  graph,
+  graph_node,
+  graph_exec,
+  user_object
 };
 
 /// The handle of an object: `Handle`, its C type, and `kKind`. Specialised beside each object.

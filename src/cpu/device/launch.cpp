@@ -9,9 +9,11 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "cpu/abi/limits.hpp"
 #include "cpu/device/exit.hpp"
+#include "cpu/device/graph/capture.hpp"
 #include "cpu/device/library.hpp"
 #include "cpu/device/limits.hpp"
 #include "cpu/engine/resident.hpp"
@@ -59,8 +61,8 @@ void copy_packed(void** extra, std::byte* to, std::uint64_t bytes) {
   std::memcpy(to, buffer, bytes);
 }
 
-std::unique_ptr<std::byte[]> copy_parameters(const LaunchRequest& request, const KernelInfo& info) {
-  auto buffer = std::make_unique<std::byte[]>(info.param_bytes + kParameterPadding);
+std::shared_ptr<const std::byte[]> copy_parameters(const LaunchRequest& request, const KernelInfo& info) {
+  auto buffer = std::make_shared<std::byte[]>(info.param_bytes + kParameterPadding);
   require(request.parameters == nullptr || request.extra == nullptr || info.params.empty());
   if (request.extra != nullptr) {
     copy_packed(request.extra, buffer.get(), info.param_bytes);
@@ -91,15 +93,17 @@ Specialisation specialisation_of(const LaunchRequest& request, const ModuleObjec
   return specialisation;
 }
 
-void fill_state(engine::LaunchState& state, const LaunchRequest& request, const Driver& driver,
-                const KernelInfo& info) {
+void fill_state(engine::LaunchState& state, const LaunchWork& work, Driver& driver) {
   state.window_base = driver.window().base();
   state.window_bytes = driver.window().bytes();
-  std::copy_n(request.grid, 3, state.grid);
-  std::copy_n(request.block, 3, state.block);
-  state.dynamic_shared_bytes = request.dynamic_shared_bytes;
+  std::copy_n(work.grid, 3, state.grid);
+  std::copy_n(work.block, 3, state.block);
+  state.dynamic_shared_bytes = work.dynamic_shared_bytes;
   state.total_shared_bytes =
-      static_cast<std::uint32_t>(info.static_shared_bytes) + request.dynamic_shared_bytes;
+      static_cast<std::uint32_t>(work.function->info().static_shared_bytes) + work.dynamic_shared_bytes;
+  state.params = work.params.get();
+  state.symbols = work.loaded->symbols.data();
+  state.sm_count = driver.scheduler().worker_count();
   state.grid_id = next_grid_id.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -127,13 +131,49 @@ void give_workspace(engine::LaunchJob& job, Driver& driver, const ContextState& 
       allocation->base, [&memory, allocation](const void*) { memory.remove(*allocation); });
 }
 
+std::unique_ptr<engine::LaunchJob> make_job(Driver& driver, const LaunchWork& work) {
+  const ContextState& context = *work.function->module().context;
+  const KernelCode& code = *work.loaded->code;
+  auto job = std::make_unique<engine::LaunchJob>();
+  job->params = work.params;
+  job->run = code.run;
+  job->text_begin = code.text_begin;
+  job->text_end = code.text_end;
+  job->kernel = work.function->display_name();
+  job->locations = &code.locations;
+  job->explainer = work.loaded->explainer.get();
+  job->needs = {work.warps,
+                code.local.bytes,
+                code.frame_bytes,
+                stack_bytes(code.local, context),
+                code.local.activation_bytes,
+                code.calls};
+  fill_state(job->state, work, driver);
+  job->block_count = std::uint64_t{work.grid[0]} * work.grid[1] * work.grid[2];
+  job->cooperative = work.cooperative;
+  job->waits = code.waits;
+  job->is_copy = work.function->is_copy.load(std::memory_order_relaxed);
+  job->limit = work.limit;
+  job->owner = context.id;
+  job->device = context.device;
+  job->heap_bytes = context.heap_bytes.load(std::memory_order_relaxed);
+  job->keep_alive = work.function;  // owns code, symbols, locations and the explainer
+  if (work.cooperative) give_workspace(*job, driver, context);
+  return job;
+}
+
 /// Unregistering waits for the context's work, so the mappings are there when the stream comes to it.
-void bring_together(Driver& driver, const std::shared_ptr<engine::Stream>& stream,
-                    const std::vector<std::shared_ptr<engine::Mapping>>& mappings) {
-  for (const std::shared_ptr<engine::Mapping>& mapping : mappings)
-    driver.scheduler().submit(
-        stream, engine::HostJob{[](void* user) { static_cast<engine::Mapping*>(user)->bring_together(); },
-                                mapping.get()});
+engine::HostJob bring_together(const std::shared_ptr<engine::Mapping>& mapping) {
+  engine::HostJob job;
+  job.function = [](void* user) { static_cast<engine::Mapping*>(user)->bring_together(); };
+  job.user = mapping.get();
+  return job;
+}
+
+void append(std::vector<std::unique_ptr<engine::Command>>& commands, engine::Job job) {
+  auto command = std::make_unique<engine::Command>();
+  command->job = std::move(job);
+  commands.push_back(std::move(command));
 }
 
 }  // namespace
@@ -152,56 +192,59 @@ void prepare(Driver& driver, CUfunction handle, const std::uint32_t (&block)[3])
   static_cast<void>(function->code_for(specialisation_of(request, function->module(), driver)));
 }
 
-void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
-  const std::shared_ptr<ContextState> context = driver.current();
-  const std::shared_ptr<FunctionObject> function = find_function(driver, handle);
-  require(function->module().context == context, CUDA_ERROR_INVALID_HANDLE);
-  const std::shared_ptr<engine::Stream> stream = driver.find_stream(request.stream, context);
+LaunchWork prepare_launch(Driver& driver, CUfunction handle, std::shared_ptr<FunctionObject> function,
+                          const LaunchRequest& request) {
   check_shape(request, *function);
-  const std::uint64_t blocks = std::uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];
   const KernelInfo& info = function->info();
   const std::uint64_t shared_bytes = info.static_shared_bytes + request.dynamic_shared_bytes;
   const std::uint64_t resident =
       std::uint64_t{driver.scheduler().worker_count()} *
       engine::resident_blocks(request.block[0] * request.block[1] * request.block[2], shared_bytes);
+  const std::uint64_t blocks = std::uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];
   require(!request.cooperative || blocks <= resident, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-
-  auto job = std::make_unique<engine::LaunchJob>();
-  job->params = copy_parameters(request, info);
+  LaunchWork work;
+  work.params = copy_parameters(request, info);
   const Specialisation specialisation = specialisation_of(request, function->module(), driver);
   std::optional<std::int64_t> made_since_ns;
-  const LoadedCode& loaded = function->code_for(specialisation, &made_since_ns);
-  job->run = loaded.code->run;
-  job->text_begin = loaded.code->text_begin;
-  job->text_end = loaded.code->text_end;
-  job->kernel = function->display_name();
-  job->locations = &loaded.code->locations;
-  job->explainer = loaded.explainer.get();
-  const LocalNeeds& local = loaded.code->local;
-  job->needs = {specialisation.warps(),   local.bytes,
-                loaded.code->frame_bytes, stack_bytes(local, *context),
-                local.activation_bytes,   loaded.code->calls};
-  fill_state(job->state, request, driver, info);
-  job->state.params = job->params.get();
-  job->state.symbols = loaded.symbols.data();
-  job->state.sm_count = driver.scheduler().worker_count();
-  job->block_count = blocks;
-  job->cooperative = request.cooperative;
-  job->waits = loaded.code->waits;
-  job->is_copy = function->is_copy.load(std::memory_order_relaxed);
-  job->limit = launch_limit;
-  job->owner = context->id;
-  job->device = context->device;
-  job->heap_bytes = context->heap_bytes.load(std::memory_order_relaxed);
-  job->keep_alive = function;  // owns code, symbols, locations and the explainer
-  if (request.cooperative) give_workspace(*job, driver, *context);
+  work.loaded = &function->code_for(specialisation, &made_since_ns);
+  if (made_since_ns) work.made_since_ns = *made_since_ns;
+  work.warps = specialisation.warps();
+  std::copy_n(request.grid, 3, work.grid);
+  std::copy_n(request.block, 3, work.block);
+  work.dynamic_shared_bytes = request.dynamic_shared_bytes;
+  work.cooperative = request.cooperative;
+  work.limit = launch_limit;
+  work.handle = handle;
+  work.function = std::move(function);
+  return work;
+}
+
+void append_commands(Driver& driver, const LaunchWork& work,
+                     std::vector<std::unique_ptr<engine::Command>>& commands) {
+  std::unique_ptr<engine::LaunchJob> job = make_job(driver, work);
+  const auto mappings = driver.memory().mappings(job->owner);
+  if (job->waits) job->mappings = mappings;
+  for (const auto& mapping : mappings) append(commands, bring_together(mapping));
+  append(commands, std::move(job));
+  for (const auto& mapping : mappings) append(commands, bring_together(mapping));
+}
+
+void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
+  const std::shared_ptr<ContextState> context = driver.current();
+  std::shared_ptr<FunctionObject> function = find_function(driver, handle);
+  require(function->module().context == context, CUDA_ERROR_INVALID_HANDLE);
+  const std::shared_ptr<engine::Stream> stream = driver.find_stream(request.stream, context);
+  const bool recorded = is_capturing(driver, *context, *stream);
+  const LaunchWork work = prepare_launch(driver, handle, std::move(function), request);
+  if (recorded) return record(driver, stream, KernelNode(work));
+  std::unique_ptr<engine::LaunchJob> job = make_job(driver, work);
   const auto mappings = driver.memory().mappings(context->id);
   if (job->waits) job->mappings = mappings;
-  bring_together(driver, stream, mappings);
+  for (const auto& mapping : mappings) driver.scheduler().submit(stream, bring_together(mapping));
   end_launches_at_exit();
-  if (made_since_ns) driver.scheduler().exclude(*context->domain, *made_since_ns);
+  if (work.made_since_ns != 0) driver.scheduler().exclude(*context->domain, work.made_since_ns);
   driver.scheduler().submit(stream, std::move(job));
-  bring_together(driver, stream, mappings);
+  for (const auto& mapping : mappings) driver.scheduler().submit(stream, bring_together(mapping));
 }
 
 }  // namespace quern::cpu::device

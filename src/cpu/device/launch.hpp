@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "cpu/device/driver.hpp"
 #include "cpu/device/objects.hpp"
+#include "cpu/engine/jobs.hpp"
+#include "cpu/engine/stream.hpp"
 
 namespace quern::cpu::device {
 
@@ -19,8 +24,32 @@ struct LaunchRequest {
   void** extra = nullptr;       ///< CU_LAUNCH_PARAM_*, or null
 };
 
+/// A launch of which everything is checked that can be before the kernel runs; the code is made. Immutable.
+struct LaunchWork {
+  CUfunction handle = nullptr;
+  std::shared_ptr<FunctionObject> function;
+  std::uint32_t grid[3]{1, 1, 1};
+  std::uint32_t block[3]{1, 1, 1};
+  std::uint32_t dynamic_shared_bytes = 0;
+  bool cooperative = false;
+  std::shared_ptr<const std::byte[]> params;  ///< as the kernel reads them
+  const LoadedCode* loaded = nullptr;         ///< of `function`
+  std::uint32_t warps = 0;
+  std::chrono::nanoseconds limit{0};
+  std::int64_t made_since_ns = 0;  ///< since when its code was made for it; 0: there was code
+};
+
+/// Checks the request but for its stream, and copies the parameters. Throws Failure.
+LaunchWork prepare_launch(Driver& driver, CUfunction handle, std::shared_ptr<FunctionObject> function,
+                          const LaunchRequest& request);
+
+/// Appends the commands of the launch: the job, and what brings together mapped memory before and after it.
+/// Throws Failure.
+void append_commands(Driver& driver, const LaunchWork& work,
+                     std::vector<std::unique_ptr<engine::Command>>& commands);
+
 /// Checks everything that can be checked before the kernel runs, copies the parameters, and queues the
-/// launch. Throws Failure.
+/// launch, or records it if the stream captures. Throws Failure.
 void launch(Driver& driver, CUfunction function, const LaunchRequest& request);
 
 /// Generates the code that launch() would for this block shape and a small grid. Throws Failure.

@@ -10,6 +10,7 @@
 
 #include "base/thread_annotations.hpp"
 #include "cpu/device/failure.hpp"
+#include "cpu/device/graph/handles.hpp"
 #include "cpu/device/handles.hpp"
 #include "cpu/device/library.hpp"
 #include "cpu/device/mem_pool.hpp"
@@ -23,7 +24,7 @@ class ObjectTables {
   template <class... Objects>
   using TablesOf = std::tuple<HandleTable<Objects>...>;
   using Tables = TablesOf<ModuleObject, FunctionObject, StreamObject, EventObject, LinkObject, LibraryObject,
-                          KernelObject, MemPoolObject>;
+                          KernelObject, MemPoolObject, Graph, GraphNode, GraphExec, UserObject>;
 
   template <class Handle, std::size_t kIndex = 0>
   static constexpr std::size_t index_of() {

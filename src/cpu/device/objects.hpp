@@ -66,12 +66,16 @@ struct StreamObject {
   std::shared_ptr<engine::Stream> stream;
 };
 
+struct CapturedPoint;
+
 /// Thread-safe.
 struct EventObject {
   std::shared_ptr<ContextState> context;
   unsigned flags = 0;
   base::Mutex mutex;
   std::shared_ptr<engine::EventPoint> point QUERN_GUARDED_BY(mutex);  ///< null: never recorded
+  /// Of the last record if a capturing stream made it, otherwise null.
+  std::shared_ptr<const CapturedPoint> captured QUERN_GUARDED_BY(mutex);
 };
 
 struct LinkText {

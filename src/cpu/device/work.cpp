@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/device/graph/capture.hpp"
+#include "cpu/device/graph/node_params.hpp"
 #include "cpu/engine/mapping.hpp"
 
 namespace quern::cpu::device {
@@ -94,9 +96,6 @@ void stage(engine::TransferJob& job) {
   job.source_strides = aside.destination_strides;
 }
 
-bool is_empty(const CopyWork& work) { return work.width_bytes == 0 || work.height == 0 || work.depth == 0; }
-bool is_empty(const FillWork& work) { return work.width == 0 || work.height == 0; }
-
 void wait_for(Driver& driver, const std::shared_ptr<engine::Stream>& stream, const ContextState& context) {
   driver.scheduler().synchronize(stream);
   check_fault(context);
@@ -149,6 +148,11 @@ SourceAccess source_access(const Work& work) {
 
 }  // namespace
 
+bool is_empty(const CopyWork& work) noexcept {
+  return work.width_bytes == 0 || work.height == 0 || work.depth == 0;
+}
+bool is_empty(const FillWork& work) noexcept { return work.width == 0 || work.height == 0; }
+
 engine::TransferJob make_job(Driver& driver, const CopyWork& work) {
   engine::TransferJob job;
   job.bytes = work.width_bytes;
@@ -186,6 +190,9 @@ engine::TransferJob make_job(Driver& driver, const FillWork& work) {
 
 void enqueue(Driver& driver, const std::shared_ptr<ContextState>& context, CUstream stream,
              const Work& work) {
+  if (const auto its_stream = driver.find_stream(stream, context);
+      is_capturing(driver, *context, *its_stream))
+    return record(driver, its_stream, node_of(driver, work));
   if (std::visit([](const auto& each) { return is_empty(each); }, work)) {
     driver.find_stream(stream, context);  // a bad stream is an error even then
     return;
@@ -195,6 +202,8 @@ void enqueue(Driver& driver, const std::shared_ptr<ContextState>& context, CUstr
 }
 
 void enqueue_synchronous(Driver& driver, const std::shared_ptr<ContextState>& context, const Work& work) {
+  refuse_capturing(driver, *context, *driver.find_stream(nullptr, context));
+  refuse_unsafe_call();
   if (std::visit([](const auto& each) { return is_empty(each); }, work)) return;
   submit_synchronous(driver, context,
                      std::visit([&](const auto& each) { return make_job(driver, each); }, work));

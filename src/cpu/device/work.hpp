@@ -55,6 +55,10 @@ struct FillWork {
 
 using Work = std::variant<CopyWork, FillWork>;
 
+/// True for work that does nothing.
+bool is_empty(const CopyWork& work) noexcept;
+bool is_empty(const FillWork& work) noexcept;
+
 /// The job of the engine that does the work; it keeps the memory that it names. Throws Failure for addresses
 /// that name no memory, or less than the work needs.
 engine::TransferJob make_job(Driver& driver, const CopyWork& work);

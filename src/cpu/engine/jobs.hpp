@@ -36,7 +36,7 @@ struct LaunchJob {
   const std::byte* text_end = nullptr;
   WorkerNeeds needs;
   LaunchState state;
-  std::unique_ptr<std::byte[]> params;  ///< owns the target of state.params
+  std::shared_ptr<const std::byte[]> params;  ///< owns the target of state.params
   std::uint64_t block_count = 0;
   bool cooperative = false;  ///< every block runs at the same time as every other
   bool waits = false;        ///< blocks may wait for others, or for the host
@@ -89,7 +89,20 @@ void run(const TransferJob& job) noexcept;
 struct HostJob {
   void (*function)(void*) = nullptr;
   void* user = nullptr;
+  std::shared_ptr<const void> keep;  ///< owns what `user` points to; null: the host does
+  bool after_fault = false;          ///< called also if a fault has ended the context
 };
+
+/// Waits until memory has a value, which the host, a kernel or another stream writes.
+struct ValueJob {
+  enum class Relation : std::uint8_t { at_least, equal, any_bit, no_nor_bit };
+  const std::byte* address = nullptr;
+  std::uint64_t value = 0;
+  std::uint32_t bytes = 4;  ///< 4 or 8
+  Relation relation = Relation::at_least;
+  std::shared_ptr<const void> keep;  ///< owns the memory; null: the host does
+};
+bool is_met(const ValueJob& job) noexcept;
 
 class Stream;
 
@@ -107,6 +120,20 @@ struct RecordJob {
 /// Does nothing; it has dependencies.
 struct WaitJob {};
 
-using Job = std::variant<WaitJob, RecordJob, HostJob, TransferJob, std::unique_ptr<LaunchJob>>;
+struct Command;
+/// Commands that are determined when the stream comes to this one. Thread-compatible.
+class CommandSource {
+ public:
+  virtual ~CommandSource() = default;
+  /// The commands to run next; asked again after they have run. None: the job is done. Called on a thread for
+  /// copies. An exception ends the context.
+  virtual std::vector<std::unique_ptr<Command>> next() = 0;
+};
+struct SourceJob {
+  std::shared_ptr<CommandSource> source;
+};
+
+using Job =
+    std::variant<WaitJob, RecordJob, HostJob, ValueJob, SourceJob, TransferJob, std::unique_ptr<LaunchJob>>;
 
 }  // namespace quern::cpu::engine

@@ -176,6 +176,11 @@ bool Memory::remove(const Allocation& allocation) {
   return true;
 }
 
+bool Memory::restore(const std::shared_ptr<Allocation>& allocation) {
+  const base::LockGuard lock(mutex_);
+  return allocations_.emplace(allocation->base, allocation).second;
+}
+
 std::vector<std::shared_ptr<Allocation>> Memory::remove_all(std::uint64_t owner, Remains remains) {
   std::vector<std::shared_ptr<Allocation>> removed;
   const base::LockGuard lock(mutex_);

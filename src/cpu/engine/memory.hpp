@@ -140,6 +140,8 @@ class Memory {
   /// The same for memory that malloc() returned to a kernel of `owner`; null also for memory of another
   /// context's kernel.
   std::shared_ptr<Allocation> remove_from_heap(const void* base, std::uint64_t owner) QUERN_EXCLUDES(mutex_);
+  /// Puts an allocation that was taken out back at its address; false: it is there.
+  bool restore(const std::shared_ptr<Allocation>& allocation) QUERN_EXCLUDES(mutex_);
   /// Takes out that very allocation; false: it is not there any more.
   bool remove(const Allocation& allocation) QUERN_EXCLUDES(mutex_);
   /// Takes out all that `owner` has, less `remains`.

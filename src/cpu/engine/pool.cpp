@@ -18,6 +18,8 @@ namespace {
 constexpr std::chrono::microseconds kPollInterval{50};
 /// A polling thread parks after this many polls without a new command: 2 ms.
 constexpr int kPollCount = 40;
+/// The time between two looks at a value that a stream waits for.
+constexpr std::chrono::microseconds kValueInterval{20};
 
 }  // namespace
 
@@ -54,6 +56,15 @@ void Scheduler::execute(Task& task) {
     transfer->keep_destination.reset();
   } else if (const auto* host = std::get_if<HostJob>(&task.command->job)) {
     host->function(host->user);
+  } else if (const auto* value = std::get_if<ValueJob>(&task.command->job)) {
+    task.again = !is_met(*value);
+    if (task.again) std::this_thread::sleep_for(kValueInterval);
+  } else if (const auto* source = std::get_if<SourceJob>(&task.command->job)) {
+    try {
+      task.commands = source->source->next();
+    } catch (...) {
+      task.fault.kind = FaultKind::illegal_address;
+    }
   }
 }
 
@@ -67,7 +78,15 @@ void Scheduler::finish(Task& task) {
       queues_.end_domain(queues_.domain_of(stream), task.fault.kind, report(task.fault, *launch));
     }
     if (!runnable_.is_over(command)) return;
+  } else if (task.fault.kind != FaultKind::none) {
+    FaultReport failed;
+    failed.text = "the body of a conditional node names memory or a module that is gone";
+    queues_.end_domain(queues_.domain_of(stream), task.fault.kind, std::move(failed));
   }
+  const Domain& domain = queues_.domain_of(stream);
+  if (task.again && domain.fault() == FaultKind::none && !queues_.is_closed(domain))
+    return runnable_.add_again(command);
+  if (!task.commands.empty()) return queues_.put_before_head(stream, std::move(task.commands));
   queues_.complete_head(stream);
 }
 
@@ -75,7 +94,8 @@ void Scheduler::thread_main(GroupId id) {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
   ::prctl(PR_SET_NAME, id == GroupId::compute ? "quern-compute"
                        : id == GroupId::copy  ? "quern-copy"
-                                              : "quern-host");
+                       : id == GroupId::host  ? "quern-host"
+                                              : "quern-value");
   for (;;) {
     Task task = wait_for_task(id);
     execute(task);
@@ -87,8 +107,8 @@ void Scheduler::thread_main(GroupId id) {
 Task Scheduler::wait_for_task(GroupId id) {
   Section section(*this);
   for (;;) {
-    if (std::optional<Task> task = runnable_.take(id)) return *task;
-    if (!groups_[id].polling && id != GroupId::host)
+    if (std::optional<Task> task = runnable_.take(id)) return std::move(*task);
+    if (!groups_[id].polling && id != GroupId::host && id != GroupId::value)
       poll(id, section);
     else
       park(id, section);

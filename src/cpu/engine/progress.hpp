@@ -13,8 +13,8 @@
 namespace quern::cpu::engine {
 
 /// The kinds of work, each with threads of its own.
-enum class GroupId : std::uint8_t { compute, copy, host };
-inline constexpr std::size_t kGroupCount = 3;
+enum class GroupId : std::uint8_t { compute, copy, host, value };
+inline constexpr std::size_t kGroupCount = 4;
 
 /// Actions to carry out after the mutex is released.
 struct DeferredActions {

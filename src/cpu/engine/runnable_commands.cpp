@@ -10,7 +10,8 @@ namespace {
 
 GroupId group_of(const Command& command) noexcept {
   if (command.launch() != nullptr) return GroupId::compute;
-  return std::holds_alternative<HostJob>(command.job) ? GroupId::host : GroupId::copy;
+  if (std::holds_alternative<HostJob>(command.job)) return GroupId::host;
+  return std::holds_alternative<ValueJob>(command.job) ? GroupId::value : GroupId::copy;
 }
 
 std::size_t index_of(GroupId id) noexcept { return static_cast<std::size_t>(id); }
@@ -38,9 +39,18 @@ void RunnableCommands::add(Command& command) {
     return one->stream->priority() < other->stream->priority();
   };
   std::vector<Command*>& ready = ready_[index_of(id)];
-  ready.insert(std::upper_bound(ready.begin(), ready.end(), &command, is_before), &command);
+  if (id == GroupId::value)
+    ready.push_back(&command);
+  else
+    ready.insert(std::upper_bound(ready.begin(), ready.end(), &command, is_before), &command);
   progress_.note();
-  groups_.note_work(id, command.launch() != nullptr ? is_big(*command.launch()) : id == GroupId::host);
+  groups_.note_work(id, command.launch() != nullptr ? is_big(*command.launch())
+                                                    : id == GroupId::host || id == GroupId::value);
+}
+
+void RunnableCommands::add_again(Command& command) {
+  command.state = Command::State::ready;
+  ready_[index_of(GroupId::value)].push_back(&command);
 }
 
 void RunnableCommands::remove(const Command& launch) {
@@ -66,7 +76,9 @@ std::optional<Task> RunnableCommands::try_take(Command& command) {
   const LaunchJob* launch = command.launch();
   if (launch == nullptr) {
     std::erase(ready_[index_of(group_of(command))], &command);
-    return Task{&command, nullptr, {}};
+    Task task;
+    task.command = &command;
+    return task;
   }
   if (launch->cooperative) cooperative_ = &command;
   Worker* worker = free_workers_.back();
@@ -74,12 +86,15 @@ std::optional<Task> RunnableCommands::try_take(Command& command) {
   worker->thread = ::pthread_self();
   worker->command = &command;
   ++command.participants;
-  return Task{&command, worker, {}};
+  Task task;
+  task.command = &command;
+  task.worker = worker;
+  return task;
 }
 
 std::optional<Task> RunnableCommands::take(GroupId id) {
   for (Command* command : ready_[index_of(id)]) {
-    const std::optional<Task> task = try_take(*command);
+    std::optional<Task> task = try_take(*command);
     if (!task) continue;
     if (has_work(id)) groups_.call_for_help(id, true);
     return task;
@@ -88,8 +103,9 @@ std::optional<Task> RunnableCommands::take(GroupId id) {
 }
 
 std::optional<Task> RunnableCommands::take(Command& head) {
-  if (std::holds_alternative<HostJob>(head.job)) return std::nullopt;  // only on the thread for them
-  const std::optional<Task> task = try_take(head);
+  const GroupId id = group_of(head);
+  if (id == GroupId::host || id == GroupId::value) return std::nullopt;  // only on the thread for them
+  std::optional<Task> task = try_take(head);
   if (task && task->worker != nullptr && is_big(*head.launch()))
     groups_.call_for_help(GroupId::compute, true);
   return task;

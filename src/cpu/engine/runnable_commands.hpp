@@ -20,6 +20,8 @@ struct Task {
   Command* command = nullptr;
   Worker* worker = nullptr;  ///< for a launch
   Fault fault;
+  bool again = false;                              ///< a value that memory does not have yet
+  std::vector<std::unique_ptr<Command>> commands;  ///< of a SourceJob: to run before it is asked again
 };
 
 /// The commands that threads may take, and the workers that run launches. A launch is taken by several
@@ -33,6 +35,8 @@ class RunnableCommands {
 
   /// The command is at the head of its stream, and its dependencies are met.
   void add(Command& command);
+  /// A value is to be looked at again, after the others.
+  void add_again(Command& command);
   /// The launch is over before any thread took it.
   void remove(const Command& launch);
 

@@ -34,6 +34,12 @@ bool spin_until(const Stream& stream, std::uint64_t sequence) noexcept {
   return true;
 }
 
+/// A launch without a limit of its own gets `limit`.
+void set_limit(const Command& command, std::chrono::milliseconds limit) noexcept {
+  if (LaunchJob* launch = command.launch(); launch != nullptr && launch->limit.count() == 0)
+    launch->limit = limit;
+}
+
 }  // namespace
 
 bool EventPoint::done() const noexcept { return stream->completed() >= sequence; }
@@ -65,10 +71,29 @@ void Scheduler::close(Domain& domain) {
 void Scheduler::submit(const std::shared_ptr<Stream>& stream, Job job) {
   auto command = std::make_unique<Command>();
   command->job = std::move(job);
-  if (LaunchJob* launch = command->launch(); launch != nullptr && launch->limit.count() == 0)
-    launch->limit = limit_;
+  set_limit(*command, limit_);
   const Section section(*this);
   queues_.enqueue(stream, std::move(command));
+}
+
+std::shared_ptr<EventPoint> Scheduler::submit_all(const std::shared_ptr<Stream>& stream,
+                                                  std::vector<std::unique_ptr<Command>> commands,
+                                                  std::shared_ptr<const void> keep) {
+  auto point = std::make_shared<EventPoint>();
+  auto last = std::make_unique<Command>();
+  last->job = RecordJob{point};
+  last->keep = std::move(keep);
+  commands.push_back(std::move(last));
+  for (const std::unique_ptr<Command>& command : commands) set_limit(*command, limit_);
+  const Section section(*this);
+  for (std::unique_ptr<Command>& command : commands) {
+    if (const auto* record_job = std::get_if<RecordJob>(&command->job)) {
+      record_job->point->stream = stream;
+      record_job->point->sequence = queues_.issued(*stream) + 1;
+    }
+    queues_.enqueue(stream, std::move(command));
+  }
+  return point;
 }
 
 std::shared_ptr<EventPoint> Scheduler::record(const std::shared_ptr<Stream>& stream) {

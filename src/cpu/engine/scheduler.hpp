@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams, the threads that serve them, and the callers that wait for them.
 //
-// There are three groups of threads, each started when first needed: compute threads run launches, one thread
-// copies and fills, one runs host functions. So neither a long kernel nor a slow host function delays a copy
-// on another stream. A thread that waits for a stream runs the stream's ready command itself: a small launch
-// followed by a synchronisation needs no other thread.
+// There are four groups of threads, each started when first needed: compute threads run launches, one thread
+// copies and fills, one runs host functions, one looks at the values that streams wait for. So neither a long
+// kernel nor a slow host function delays a copy on another stream. A thread that waits for a stream runs the
+// stream's ready command itself: a small launch followed by a synchronisation needs no other thread.
 //
 // A submitted job must start even if no caller waits for it, but waking a thread costs more than a small
 // launch. So one idle thread of a group *polls* for a while (sleeps briefly and looks), and only the others
@@ -53,6 +53,11 @@ class Scheduler {
   void close(Domain& domain) QUERN_EXCLUDES(mutex_);
 
   void submit(const std::shared_ptr<Stream>& stream, Job job) QUERN_EXCLUDES(mutex_);
+  /// Submits commands one after another, with no command of another thread's in between. Returns the point
+  /// after the last one; `keep` is released there.
+  std::shared_ptr<EventPoint> submit_all(const std::shared_ptr<Stream>& stream,
+                                         std::vector<std::unique_ptr<Command>> commands,
+                                         std::shared_ptr<const void> keep) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<EventPoint> record(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
   /// Commands submitted to `stream` from now on run after `point`.
   void wait_event(const std::shared_ptr<Stream>& stream, const EventPoint& point) QUERN_EXCLUDES(mutex_);

@@ -34,6 +34,7 @@ struct Command {
   Stream* stream = nullptr;
   std::uint64_t sequence = 0;
   std::vector<Dependency> dependencies;
+  std::shared_ptr<const void> keep;  ///< let go of when the command is done
   State state = State::queued;
   std::uint32_t participants = 0;  ///< threads inside a launch
 
@@ -50,16 +51,26 @@ class Stream : public std::enable_shared_from_this<Stream> {
       : domain_(&domain), blocking_(blocking), priority_(priority) {}
 
   bool blocking() const noexcept { return blocking_; }
-  int priority() const noexcept { return priority_; }
+  int priority() const noexcept { return priority_.load(std::memory_order_relaxed); }
+  /// For commands that become ready from now on.
+  void set_priority(int priority) noexcept { priority_.store(priority, std::memory_order_relaxed); }
+  /// Never reused in a process.
+  std::uint64_t id() const noexcept { return id_; }
 
   /// Sequence numbers count from 1.
   std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_acquire); }
 
  private:
+  static std::uint64_t next_id() noexcept {
+    static std::atomic<std::uint64_t> next{1};
+    return next.fetch_add(1, std::memory_order_relaxed);
+  }
+
   friend class StreamQueues;
-  Domain* domain_;       ///< valid while a command is queued or the stream is not retired
-  const bool blocking_;  ///< ordered against the domain's legacy stream
-  const int priority_;   ///< ready commands of a lower number are taken first
+  Domain* domain_;  ///< valid while a command is queued or the stream is not retired
+  const std::uint64_t id_ = next_id();
+  const bool blocking_;        ///< ordered against the domain's legacy stream
+  std::atomic<int> priority_;  ///< ready commands of a lower number are taken first
   bool retired_ = false;
   std::deque<std::unique_ptr<Command>> queue_;
   std::uint64_t issued_ = 0;

@@ -108,7 +108,10 @@ bool StreamQueues::start_head(const std::shared_ptr<Stream>& stream,
     return false;
   }
   const LaunchJob* const launch = head.launch();
-  const bool dropped = stream->domain_->fault() != FaultKind::none || stream->domain_->closed_ ||
+  const auto* const host = std::get_if<HostJob>(&head.job);
+  const bool after_fault = host != nullptr && host->after_fault;
+  const bool dropped = (stream->domain_->fault() != FaultKind::none && !after_fault) ||
+                       stream->domain_->closed_ ||
                        (launch != nullptr && launch->stopped.load(std::memory_order_relaxed));
   if (const auto* record_job = std::get_if<RecordJob>(&head.job)) {
     record_job->point->time_ns.store(base::now_ns() - stream->domain_->excluded_ns_,
@@ -138,6 +141,18 @@ void StreamQueues::complete_head(Stream& stream) {
   pop_head(stream, unblocked);
   for (const std::shared_ptr<Stream>& each : unblocked) advance(each);
   if (!stream.queue_.empty()) advance(stream.shared_from_this());
+}
+
+/// The commands have the number before the head's: nobody sees the stream pass the head until they are done.
+void StreamQueues::put_before_head(Stream& stream, std::vector<std::unique_ptr<Command>> commands) {
+  Command& head = *stream.queue_.front();
+  head.state = Command::State::queued;
+  for (auto command = commands.rbegin(); command != commands.rend(); ++command) {
+    (*command)->stream = &stream;
+    (*command)->sequence = head.sequence - 1;
+    stream.queue_.push_front(std::move(*command));
+  }
+  advance(stream.shared_from_this());
 }
 
 bool StreamQueues::runs_at_once(const Stream& stream) const {

@@ -31,6 +31,7 @@ class StreamQueues {
   /// Scheduler::exclude().
   void exclude(Domain& domain, std::int64_t since_ns);
   void close(Domain& domain) { domain.closed_ = true; }
+  static bool is_closed(const Domain& domain) noexcept { return domain.closed_; }
 
   void enqueue(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command);
   /// The sequence number of the last command that was submitted to the stream.
@@ -51,6 +52,8 @@ class StreamQueues {
 
   /// The stream's head has run.
   void complete_head(Stream& stream);
+  /// The stream's head runs again after `commands`.
+  void put_before_head(Stream& stream, std::vector<std::unique_ptr<Command>> commands);
   /// A fault ends the domain: all its launches stop.
   void end_domain(Domain& domain, FaultKind kind, FaultReport report);
   /// Stops the launches that the stream has now; copies continue.

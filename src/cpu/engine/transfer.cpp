@@ -34,4 +34,30 @@ void run(const TransferJob& job) noexcept {
   }
 }
 
+bool is_met(const ValueJob& job) noexcept {
+  std::uint64_t now = 0;
+  std::uint64_t wrapped = 0;  // the sign of now - value decides "at least"
+  if (job.bytes == 8) {
+    now = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(job.address), __ATOMIC_ACQUIRE);
+    wrapped = (now - job.value) >> 63;
+  } else {
+    const auto word = __atomic_load_n(reinterpret_cast<const std::uint32_t*>(job.address), __ATOMIC_ACQUIRE);
+    now = word;
+    wrapped = (word - static_cast<std::uint32_t>(job.value)) >> 31;
+  }
+  switch (job.relation) {
+    case ValueJob::Relation::at_least:
+      return wrapped == 0;
+    case ValueJob::Relation::equal:
+      return now == job.value;
+    case ValueJob::Relation::any_bit:
+      return (now & job.value) != 0;
+    case ValueJob::Relation::no_nor_bit: {
+      const std::uint64_t bits = job.bytes == 8 ? ~std::uint64_t{0} : 0xffffffffu;
+      return (~(now | job.value) & bits) != 0;
+    }
+  }
+  return true;
+}
+
 }  // namespace quern::cpu::engine

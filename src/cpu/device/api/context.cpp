@@ -4,6 +4,7 @@
 
 #include "cpu/device/driver.hpp"
 #include "cpu/device/function_attributes.hpp"
+#include "cpu/device/graph/capture.hpp"
 #include "cpu/device/limits.hpp"
 
 using namespace quern::cpu::device;
@@ -209,6 +210,7 @@ CUresult cuCtxSynchronize_v2(CUcontext context) {
   return entry([&] {
     Driver& driver = Driver::get();
     const auto state = driver.contexts().state_of(Contexts::or_current(context));
+    refuse_capturing(*state);
     driver.scheduler().synchronize(*state->domain);
     check_fault(*state);
   });
@@ -323,6 +325,7 @@ CUresult cuCtxSynchronize() {
   return entry([&] {
     Driver& driver = Driver::get();
     const auto state = driver.current_even_failed();  // work that a fault ended must be finished, too
+    refuse_capturing(*state);
     driver.scheduler().synchronize(*state->domain);
     check_fault(*state);
   });

@@ -10,6 +10,7 @@
 #include <initializer_list>
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/graph/capture.hpp"
 #include "cpu/engine/mapping.hpp"
 
 using namespace quern::cpu::device;
@@ -24,6 +25,7 @@ const void* address_of(CUdeviceptr pointer) noexcept { return reinterpret_cast<c
 std::byte* allocate(AllocationKind kind, std::size_t bytes, unsigned flags) {
   Driver& driver = Driver::get();
   const auto state = driver.current();
+  refuse_unsafe_call();
   require(bytes > 0);
   const auto allocation = driver.allocate(*state, kind, bytes, flags);
   require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
@@ -34,6 +36,7 @@ std::byte* allocate(AllocationKind kind, std::size_t bytes, unsigned flags) {
 void release(std::initializer_list<AllocationKind> kinds, const void* base) {
   Driver& driver = Driver::get();
   const auto state = driver.current();
+  refuse_unsafe_call();
   const auto allocation = driver.memory().find(base);
   require(allocation != nullptr && allocation->base == base &&
           std::find(kinds.begin(), kinds.end(), allocation->kind) != kinds.end());
@@ -157,6 +160,7 @@ CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) 
     constexpr unsigned kRefused = CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     Driver& driver = Driver::get();
     const auto state = driver.current();
+    refuse_unsafe_call();
     require(pointer != nullptr && bytes > 0);
     require((flags & ~(kKnown | kRefused)) == 0);
     require((flags & kRefused) == 0, CUDA_ERROR_NOT_SUPPORTED);
@@ -180,6 +184,7 @@ CUresult cuMemHostUnregister(void* pointer) {
   return entry([&] {
     Driver& driver = Driver::get();
     driver.current();
+    refuse_unsafe_call();
     const auto allocation = driver.memory().find(pointer);
     require(allocation != nullptr && allocation->base == pointer &&
                 allocation->kind == AllocationKind::registered,

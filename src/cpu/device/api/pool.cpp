@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/graph/capture.hpp"
+#include "cpu/device/graph/node_params.hpp"
 #include "cpu/device/mem_pool.hpp"
 #include "cpu/device/mem_pools.hpp"
 
@@ -25,13 +27,29 @@ std::shared_ptr<MemPoolObject> find_pool(Driver& driver, CUmemoryPool handle) {
 
 PoolPlace place_of(const ContextState& context) { return static_cast<PoolPlace>(context.device); }
 
+/// Records an allocation; its memory is the graph's, not the pool's.
+CUdeviceptr capture_allocation(Driver& driver, const ContextState& context,
+                               const std::shared_ptr<engine::Stream>& stream, std::size_t bytes) {
+  CUDA_MEM_ALLOC_NODE_PARAMS_v2 params{};
+  params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(context.device)};
+  params.bytesize = bytes;
+  record(driver, stream, alloc_contents(driver, params));
+  return params.dptr;
+}
+
 void allocate(Driver& driver, const std::shared_ptr<ContextState>& context, CUdeviceptr* pointer,
               std::size_t bytes, CUmemoryPool handle, CUstream stream) {
   const std::shared_ptr<MemPoolObject> pool = find_pool(driver, handle);
   require(pointer != nullptr && !pool->origin());
-  driver.find_stream(stream, context);  // a bad stream is an error
+  const auto its_stream = driver.find_stream(stream, context);
   const bool on_host = pool->place() == kHostPlace;
   require(on_host || pool->access(place_of(*context)) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  if (is_capturing(driver, *context, *its_stream)) {
+    require(!on_host, CUDA_ERROR_NOT_SUPPORTED);  // graphs have device memory alone here
+    *pointer = capture_allocation(driver, *context, its_stream, bytes);
+    return;
+  }
   if (bytes == 0) {
     *pointer = 0;
     return;
@@ -208,6 +226,8 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
     Driver& driver = Driver::get();
     const auto context = driver.current();
     const auto its_stream = driver.find_stream(stream, context);
+    if (is_capturing(driver, *context, *its_stream))
+      return record(driver, its_stream, free_contents(pointer));
     if (pointer == 0) return;
     auto allocation = driver.memory().remove(reinterpret_cast<const void*>(pointer), AllocationKind::pooled);
     require(allocation != nullptr);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/graph/capture.hpp"
 #include "cpu/device/limits.hpp"
 
 using namespace quern::cpu::device;
@@ -67,31 +68,11 @@ CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
   });
 }
 
-CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    const auto current = driver.current();
-    require(context != nullptr);
-    driver.find_stream(stream, current);
-    *context = driver.contexts().handle_of(current->id);
-  });
-}
-
-/// No stream captures: cuStreamBeginCapture is not supported.
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    const auto context = driver.current();
-    require(status != nullptr);
-    driver.find_stream(stream, context);
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  });
-}
-
 CUresult cuStreamDestroy_v2(CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
     const auto object = driver.remove(stream);  // the special handles are no handles here
+    forget_stream(*object->stream);
     driver.scheduler().retire(*object->stream);
     check_fault(*object->context);
   });
@@ -101,7 +82,9 @@ CUresult cuStreamSynchronize(CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
     const auto context = driver.current_even_failed();
-    driver.scheduler().synchronize(driver.find_stream(stream, context));
+    const auto its_stream = driver.find_stream(stream, context);
+    refuse_capturing(driver, *context, *its_stream);
+    driver.scheduler().synchronize(its_stream);
     check_fault(*context);
   });
 }
@@ -111,6 +94,7 @@ CUresult cuStreamQuery(CUstream stream) {
     Driver& driver = Driver::get();
     const auto context = driver.current();
     const auto its_stream = driver.find_stream(stream, context);
+    refuse_capturing(driver, *context, *its_stream);
     require(driver.scheduler().idle(*its_stream), CUDA_ERROR_NOT_READY);
     check_fault(*context);
   });
@@ -122,7 +106,10 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     const auto context = driver.current();
     require((flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) == 0);
     const auto its_stream = driver.find_stream(stream, context);
-    const auto point = point_of(*driver.find(event));
+    const auto object = driver.find(event);
+    const bool external = (flags & CU_EVENT_WAIT_EXTERNAL) != 0;
+    if (capture_wait(driver, context, its_stream, event, object, external)) return;
+    const auto point = point_of(*object);
     if (point != nullptr) driver.scheduler().wait_event(its_stream, *point);
   });
 }
@@ -132,7 +119,17 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user) {
     Driver& driver = Driver::get();
     const auto context = driver.current();
     require(function != nullptr);
-    driver.scheduler().submit(driver.find_stream(stream, context), engine::HostJob{function, user});
+    const auto its_stream = driver.find_stream(stream, context);
+    if (is_capturing(driver, *context, *its_stream)) {
+      HostNode node;
+      node.params.fn = function;
+      node.params.userData = user;
+      return record(driver, its_stream, std::move(node));
+    }
+    engine::HostJob job;
+    job.function = function;
+    job.user = user;
+    driver.scheduler().submit(its_stream, std::move(job));
   });
 }
 
@@ -160,29 +157,31 @@ CUresult cuEventDestroy(CUevent event) { return cuEventDestroy_v2(event); }
 CUresult cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    const auto context = driver.current();
-    const auto object = driver.find(event);
-    require(object->context == context, CUDA_ERROR_INVALID_HANDLE);
-    auto point = driver.scheduler().record(driver.find_stream(stream, context));
-    const quern::base::LockGuard lock(object->mutex);
-    object->point = std::move(point);
-  });
+  return cuEventRecordWithFlags(event, stream, CU_EVENT_RECORD_DEFAULT);
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
   return entry([&] {
-    Driver::get();
-    // CU_EVENT_RECORD_EXTERNAL is for streams that capture.
-    require(flags == CU_EVENT_RECORD_DEFAULT);
-    return cuEventRecord(event, stream);
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    const auto object = driver.find(event);
+    const bool external = flags == CU_EVENT_RECORD_EXTERNAL;
+    require(external || flags == CU_EVENT_RECORD_DEFAULT);
+    require(object->context == context, CUDA_ERROR_INVALID_HANDLE);
+    const auto its_stream = driver.find_stream(stream, context);
+    if (capture_record(driver, *context, its_stream, event, object, external)) return;
+    require(!external);  // cuda.h: for streams that capture
+    auto point = driver.scheduler().record(its_stream);
+    const quern::base::LockGuard lock(object->mutex);
+    object->point = std::move(point);
+    object->captured = nullptr;
   });
 }
 
 CUresult cuEventQuery(CUevent event) {
   return entry([&] {
     const auto object = Driver::get().find(event);
+    refuse_captured(*object);
     const auto point = point_of(*object);
     require(point == nullptr || point->done(), CUDA_ERROR_NOT_READY);
     check_fault(*object->context);
@@ -193,6 +192,7 @@ CUresult cuEventSynchronize(CUevent event) {
   return entry([&] {
     Driver& driver = Driver::get();
     const auto object = driver.find(event);
+    refuse_captured(*object);
     const auto point = point_of(*object);
     if (point != nullptr) driver.scheduler().synchronize(*point);
     check_fault(*object->context);
@@ -206,6 +206,8 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) 
     const auto first = driver.find(start);
     const auto last = driver.find(end);
     require(((first->flags | last->flags) & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
+    refuse_captured(*first);
+    refuse_captured(*last);
     const auto from = point_of(*first);
     const auto to = point_of(*last);
     require(from != nullptr && to != nullptr, CUDA_ERROR_INVALID_HANDLE);

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/device/graph/capture.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <unordered_set>
+#include <utility>
+
+namespace quern::cpu::device {
+
+/// Guarded by graph_mutex().
+struct Capture {
+  std::uint64_t id = 0;
+  std::shared_ptr<Graph> graph;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::thread::id thread = std::this_thread::get_id();
+  const engine::Stream* origin = nullptr;
+  bool own_graph = true;  ///< made for the capture
+  bool invalid = false;
+  bool ended = false;
+};
+
+namespace {
+
+/// A stream that captures.
+struct Capturing {
+  std::shared_ptr<engine::Stream> stream;
+  std::shared_ptr<ContextState> context;
+  std::shared_ptr<Capture> capture;
+  std::vector<Edge> dependencies;  ///< of the next node
+  std::vector<CUgraphNode> told_nodes;
+  std::vector<CUgraphEdgeData> told_edges;
+};
+
+/// Guarded by graph_mutex().
+std::vector<Capturing>& all() {
+  static auto* const instance = new std::vector<Capturing>;  // used by any thread until the process ends
+  return *instance;
+}
+/// The size of the above, so that calls without a capture take no lock.
+std::atomic<std::size_t> capturing_count{0};
+std::uint64_t next_capture_id = 1;
+thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+bool none() noexcept { return capturing_count.load(std::memory_order_acquire) == 0; }
+
+void note_count() noexcept { capturing_count.store(all().size(), std::memory_order_release); }
+
+Capturing* find(const engine::Stream& stream) {
+  const auto found =
+      std::ranges::find_if(all(), [&](const auto& each) { return each.stream.get() == &stream; });
+  return found == all().end() ? nullptr : &*found;
+}
+
+void require_valid(const Capture& capture) {
+  require(!capture.invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+/// Throws Failure if the stream is the legacy one and a blocking stream of its context captures.
+void check_implicit(const ContextState& context, const engine::Stream& stream, bool invalidate) {
+  if (&stream != context.domain->legacy_stream().get()) return;
+  bool found = false;
+  for (const Capturing& each : all()) {
+    if (each.context.get() != &context || !each.stream->blocking()) continue;
+    found = true;
+    if (invalidate) each.capture->invalid = true;
+  }
+  require(!found, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+}
+
+void merge(std::vector<Edge>& into, const std::vector<Edge>& edges) {
+  for (const Edge& edge : edges)
+    if (std::ranges::none_of(into, [&](const Edge& each) { return each.node == edge.node; }))
+      into.push_back(edge);
+}
+
+/// True if every other stream's last nodes are before those of the origin.
+bool is_joined(const Capture& capture, const std::vector<Edge>& last) {
+  std::unordered_set<const GraphNode*> before;
+  std::vector<const GraphNode*> open;
+  for (const Edge& edge : last) open.push_back(edge.node);
+  while (!open.empty()) {
+    const GraphNode* const node = open.back();
+    open.pop_back();
+    if (!before.insert(node).second) continue;
+    for (const Edge& edge : node->dependencies) open.push_back(edge.node);
+  }
+  return std::ranges::all_of(all(), [&](const Capturing& each) {
+    return each.capture.get() != &capture || std::ranges::all_of(each.dependencies, [&](const Edge& edge) {
+             return before.contains(edge.node);
+           });
+  });
+}
+
+/// Takes out the capture's streams. The graph is the client's from now on, or else returned to be destroyed.
+std::shared_ptr<Graph> close(Driver& driver, Capture& capture, bool keep_graph) {
+  capture.ended = true;
+  std::erase_if(all(), [&](const Capturing& each) { return each.capture.get() == &capture; });
+  note_count();
+  std::shared_ptr<Graph> graph = std::move(capture.graph);
+  if (!keep_graph && capture.own_graph) forget_handles(driver, *graph);
+  return graph;
+}
+
+/// Captures of contexts that have ended.
+std::vector<std::shared_ptr<Graph>> close_ended(Driver& driver) {
+  std::vector<std::shared_ptr<Graph>> closed;
+  for (bool found = true; found;) {
+    found = false;
+    for (const Capturing& each : all()) {
+      if (!each.context->ended.load()) continue;
+      const std::shared_ptr<Capture> capture = each.capture;
+      closed.push_back(close(driver, *capture, false));
+      found = true;
+      break;
+    }
+  }
+  return closed;
+}
+
+}  // namespace
+
+bool is_capturing(Driver&, const ContextState& context, const engine::Stream& stream) {
+  if (none()) return false;
+  const base::LockGuard lock(graph_mutex());
+  check_implicit(context, stream, true);
+  const Capturing* const found = find(stream);
+  if (found == nullptr) return false;
+  require_valid(*found->capture);
+  return true;
+}
+
+void record(Driver& driver, const std::shared_ptr<engine::Stream>& stream, NodeContents contents) {
+  const base::LockGuard lock(graph_mutex());
+  Capturing* const found = find(*stream);
+  require(found != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);  // another thread has ended it meanwhile
+  require_valid(*found->capture);
+  GraphNode& node = add_node(driver, *found->capture->graph, found->dependencies, std::move(contents));
+  found->dependencies = {{&node, {}}};
+}
+
+void refuse_capturing(Driver&, const ContextState& context, const engine::Stream& stream) {
+  if (none()) return;
+  const base::LockGuard lock(graph_mutex());
+  check_implicit(context, stream, true);
+  const Capturing* const found = find(stream);
+  if (found == nullptr) return;
+  require_valid(*found->capture);
+  found->capture->invalid = true;
+  fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+void refuse_capturing(const ContextState& context) {
+  if (none()) return;
+  const base::LockGuard lock(graph_mutex());
+  bool found = false;
+  for (const Capturing& each : all()) {
+    if (each.context.get() != &context) continue;
+    found = true;
+    each.capture->invalid = true;
+  }
+  require(!found, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+void refuse_unsafe_call() {
+  if (none() || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return;
+  const base::LockGuard lock(graph_mutex());
+  bool found = false;
+  for (const Capturing& each : all()) {
+    Capture& capture = *each.capture;
+    const bool mine =
+        capture.thread == std::this_thread::get_id() && capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    const bool global =
+        thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (!mine && !global) continue;
+    found = true;
+    capture.invalid = true;
+  }
+  require(!found, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+void refuse_captured(EventObject& event) {
+  std::shared_ptr<const CapturedPoint> captured;
+  {
+    const base::LockGuard lock(event.mutex);
+    captured = event.captured;
+  }
+  if (captured == nullptr) return;
+  const base::LockGuard lock(graph_mutex());
+  captured->capture->invalid = true;
+  fail(CUDA_ERROR_CAPTURED_EVENT);
+}
+
+bool capture_record(Driver& driver, const ContextState& context,
+                    const std::shared_ptr<engine::Stream>& stream, CUevent handle,
+                    const std::shared_ptr<EventObject>& event, bool external) {
+  if (!is_capturing(driver, context, *stream)) return false;
+  if (external) {
+    record(driver, stream, EventRecordNode{{handle, event}});
+    return true;
+  }
+  auto point = std::make_shared<CapturedPoint>();
+  {
+    const base::LockGuard lock(graph_mutex());
+    const Capturing* const found = find(*stream);
+    require(found != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    point->capture = found->capture;
+    point->nodes = found->dependencies;
+  }
+  const base::LockGuard lock(event->mutex);
+  event->captured = std::move(point);
+  return true;
+}
+
+bool capture_wait(Driver& driver, const std::shared_ptr<ContextState>& context,
+                  const std::shared_ptr<engine::Stream>& stream, CUevent handle,
+                  const std::shared_ptr<EventObject>& event, bool external) {
+  const bool capturing = is_capturing(driver, *context, *stream);
+  if (external) {
+    if (capturing) record(driver, stream, EventWaitNode{{handle, event}});
+    return capturing;
+  }
+  std::shared_ptr<const CapturedPoint> captured;
+  {
+    const base::LockGuard lock(event->mutex);
+    captured = event->captured;
+  }
+  if (!capturing && captured == nullptr) return false;
+  const base::LockGuard lock(graph_mutex());
+  Capturing* const found = find(*stream);
+  if (captured == nullptr || captured->capture->ended) {
+    require(found != nullptr, CUDA_ERROR_CAPTURED_EVENT);
+    found->capture->invalid = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  }
+  require_valid(*captured->capture);
+  if (found == nullptr) {
+    require(stream != context->domain->legacy_stream(), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    all().push_back({stream, context, captured->capture, captured->nodes, {}, {}});
+    note_count();
+    return true;
+  }
+  if (found->capture != captured->capture) {
+    found->capture->invalid = true;
+    captured->capture->invalid = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_MERGE);
+  }
+  merge(found->dependencies, captured->nodes);
+  return true;
+}
+
+void begin_capture(Driver& driver, const std::shared_ptr<ContextState>& context,
+                   const std::shared_ptr<engine::Stream>& stream, CUstreamCaptureMode mode,
+                   std::shared_ptr<Graph> graph, std::vector<Edge> dependencies) {
+  require(mode == CU_STREAM_CAPTURE_MODE_GLOBAL || mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ||
+          mode == CU_STREAM_CAPTURE_MODE_RELAXED);
+  require(stream != context->domain->legacy_stream(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  std::vector<std::shared_ptr<Graph>> closed;  // destroyed after the lock
+  const base::LockGuard lock(graph_mutex());
+  closed = close_ended(driver);
+  require(find(*stream) == nullptr, CUDA_ERROR_ILLEGAL_STATE);
+  require(graph == nullptr || !is_captured_into(*graph));
+  auto capture = std::make_shared<Capture>();
+  capture->id = next_capture_id++;
+  capture->own_graph = graph == nullptr;
+  capture->graph = graph == nullptr ? make_graph(driver) : std::move(graph);
+  capture->mode = mode;
+  capture->origin = stream.get();
+  all().push_back({stream, context, std::move(capture), std::move(dependencies), {}, {}});
+  note_count();
+}
+
+CUgraph end_capture(Driver& driver, const std::shared_ptr<engine::Stream>& stream) {
+  std::shared_ptr<Graph> graph;  // may be destroyed after the lock
+  const base::LockGuard lock(graph_mutex());
+  Capturing* const found = find(*stream);
+  require(found != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+  const std::shared_ptr<Capture> capture = found->capture;
+  require(capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED || capture->thread == std::this_thread::get_id(),
+          CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+  require(capture->origin == stream.get(), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+  const bool joined = is_joined(*capture, found->dependencies);
+  const bool valid = joined && !capture->invalid;
+  graph = close(driver, *capture, valid);
+  require(!capture->invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  require(joined, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  return graph->handle;
+}
+
+void forget_stream(const engine::Stream& stream) {
+  if (none()) return;
+  std::shared_ptr<Graph> graph;  // destroyed after the lock
+  const base::LockGuard lock(graph_mutex());
+  const Capturing* const found = find(stream);
+  if (found == nullptr) return;
+  const std::shared_ptr<Capture> capture = found->capture;
+  capture->invalid = true;
+  // Nobody could end the capture without its origin.
+  if (capture->origin == &stream)
+    graph = close(Driver::get(), *capture, false);
+  else
+    std::erase_if(all(), [&](const Capturing& each) { return each.stream.get() == &stream; });
+  note_count();
+}
+
+CaptureInfo capture_info(const ContextState& context, const engine::Stream& stream) {
+  CaptureInfo info;
+  if (none()) return info;
+  const base::LockGuard lock(graph_mutex());
+  check_implicit(context, stream, false);
+  Capturing* const found = find(stream);
+  if (found == nullptr) return info;
+  if (found->capture->invalid) {
+    info.status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    return info;
+  }
+  info.status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  info.id = found->capture->id;
+  info.graph = found->capture->graph->handle;
+  found->told_nodes.clear();
+  found->told_edges.clear();
+  for (const Edge& edge : found->dependencies) {
+    found->told_nodes.push_back(edge.node->handle);
+    found->told_edges.push_back(edge.data);
+  }
+  info.nodes = found->told_nodes.data();
+  info.edges = found->told_edges.data();
+  info.count = found->told_nodes.size();
+  return info;
+}
+
+void update_dependencies(const engine::Stream& stream, const std::vector<Edge>& dependencies, bool replace) {
+  Capturing* const found = find(stream);
+  require(found != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+  require_valid(*found->capture);
+  for (const Edge& edge : dependencies) require(edge.node->graph == found->capture->graph.get());
+  if (replace) found->dependencies.clear();
+  merge(found->dependencies, dependencies);
+}
+
+bool is_captured_into(const Graph& graph) {
+  return std::ranges::any_of(all(),
+                             [&](const Capturing& each) { return each.capture->graph.get() == &graph; });
+}
+
+CUstreamCaptureMode exchange_thread_mode(CUstreamCaptureMode mode) noexcept {
+  return std::exchange(thread_mode, mode);
+}
+
+}  // namespace quern::cpu::device
