@@ -192,7 +192,11 @@ class Status(Exec):
     def test_signals_reach_the_program(self):
         text = "trap 'echo told; exit 9' TERM INT; echo ready; while :; do sleep 0.05; done"
         for number in (signal.SIGTERM, signal.SIGINT):
-            process = subprocess.Popen([QUERN, "exec", "--", "sh", "-c", text], stdout=subprocess.PIPE, text=True)
+            # A shell cannot trap a signal that was ignored when it began, as SIGINT is in the background of another shell.
+            process = subprocess.Popen([QUERN, "exec", "--", "sh", "-c", text], stdout=subprocess.PIPE, text=True,
+                                       preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+            self.addCleanup(process.stdout.close)
+            self.addCleanup(process.kill)
             self.assertEqual(process.stdout.readline(), "ready\n")
             process.send_signal(number)
             self.assertEqual(process.communicate(timeout=60)[0], "told\n")

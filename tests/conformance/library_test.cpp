@@ -214,18 +214,18 @@ TEST_CASE_FIXTURE(Fixture, "a library is unloaded when the work that uses it has
   const CUlibrary library = load_library(kWaitingModule);
   void* flag = nullptr;
   REQUIRE(cu().cuMemHostAlloc(&flag, 4, 0) == CUDA_SUCCESS);
-  auto* const word = static_cast<volatile std::uint32_t*>(flag);
-  *word = 0;
+  auto* const word = static_cast<std::atomic<std::uint32_t>*>(flag);
+  word->store(0);
   CUdeviceptr pointer = 0;
   REQUIRE(cu().cuMemHostGetDevicePointer_v2(&pointer, flag, 0) == CUDA_SUCCESS);
   void* parameters[] = {&pointer};
   REQUIRE(launch_kernel(kernel_of(library, "spin"), 1, 32, stream(), parameters) == CUDA_SUCCESS);
   std::thread release([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    *word = 1;
+    word->store(1);
   });
   CHECK(CU(cuLibraryUnload)(library) == CUDA_SUCCESS);
-  if (is_cpu()) CHECK(*word == 1);
+  if (is_cpu()) CHECK(word->load() == 1);
   release.join();
   CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
   CHECK(cu().cuMemFreeHost(flag) == CUDA_SUCCESS);

@@ -56,6 +56,18 @@ class StoreCase(unittest.TestCase):
     def wait_put(self, server, count):
         server.wait_for(lambda: self.store_of(server)["puts"]["ok"] >= count)
 
+    def stored(self, server, sources):
+        """The answer for the first of these sources that the server could put into its store. A put may be late on a busy machine."""
+        for source in sources:
+            before = self.store_of(server)["puts"]
+            made = server.compile(source)
+            self.check(made, "none")
+            server.wait_for(lambda: self.store_of(server)["puts"] != before or not self.store_of(server)["up"])
+            if self.store_of(server)["puts"]["ok"] > before["ok"]:
+                return source, made
+            self.wait_up(server)
+        self.fail("no value was stored")
+
     def runs(self, servers):
         return [each.stats()["nvrtc_runs"] for each in servers]
 
@@ -291,32 +303,30 @@ class OneCompile(StoreCase):
 class Failures(StoreCase):
     def test_a_stopped_store_costs_its_time_once_and_is_found_again(self):
         store = self.start(Redis())
-        # Ten times the default: a busy machine takes longer than 20 ms for the answer of a store that is well.
-        server, other = self.serve_many(2, store.url, "--store-timeout", 0.2)
+        # Fifty times the default: a busy machine takes longer than 20 ms for the answer of a store that is well.
+        server, other = self.serve_many(2, store.url, "--store-timeout", 1)
         for number, kind in ((100, "pause"), (200, "stop")):
             before = self.seconds(server)
             getattr(store, kind)()
             for i in range(10):
                 self.check(server.compile(KERNEL % (number + i)), "none")
-            # Ten requests that waited 0.2 s each would have made 2 s.
-            self.assertLess(self.seconds(server) - before, 1.5)
+            # Ten requests that waited 1 s each would have made 10 s.
+            self.assertLess(self.seconds(server) - before, 5)
             self.assertFalse(self.store_of(server)["up"])
             self.assertGreaterEqual(self.store_of(server)["gets"]["unavailable"], 9)
             store.resume() if kind == "pause" else store.start()
             self.wait_up(server)
             self.wait_up(other)
-            puts = self.store_of(server)["puts"]["ok"]
-            self.check(server.compile(KERNEL % (number + 50)), "none")
-            self.wait_put(server, puts + 1)
+            source, _ = self.stored(server, (KERNEL % (number + 50 + i) for i in range(5)))
             server.wait_for(lambda: self.store_of(other)["up"])
-            self.check(other.compile(KERNEL % (number + 50)), "store")
+            self.check(other.compile(source), "store")
         self.assertEqual(len(server.events("store-up")), 3)
         self.assertGreaterEqual(len(server.events("store-down")), 2)
 
     def test_a_store_that_is_not_there_at_the_start_is_used_when_it_comes(self):
         store = Redis()
         self.addCleanup(store.close)
-        server = self.serve(store.url).ready()
+        server = self.serve(store.url, *PATIENT).ready()
         self.check(server.compile(KERNEL % 1), "none")
         self.assertEqual(len(server.events("store-down")), 1)
         store.start()
@@ -362,13 +372,11 @@ class Failures(StoreCase):
 
     def test_large_values_pass_with_the_short_time_out(self):
         # A value that compresses badly travels as it is.
-        source = stores.incompressible_kernel(200000) + KERNEL % 1
+        sources = [stores.incompressible_kernel(200000) + KERNEL % i for i in range(5)]
         for store in (self.start(Redis()), self.start(Nginx()), self.start(HttpCache())):
             one, other = self.serve_many(2, store.url, "--store-timeout", 0.2)
-            made = one.compile(source)
-            self.check(made, "none")
+            source, made = self.stored(one, sources)
             self.assertGreater(len(made.body), 2_000_000)
-            self.wait_put(one, 1)
             got = other.compile(source)
             self.check(got, "store")
             self.assertEqual(got.body, made.body)
