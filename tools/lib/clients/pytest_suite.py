@@ -9,10 +9,12 @@ PACKAGES = ("pytest==9.2.0", "pytest-timeout==2.4.0")
 
 
 def cases_of(junit, file):
+    """The test functions of a class are named FILE::CLASS::NAME, those of a module FILE::NAME."""
+    stem = file.rpartition("/")[2].removesuffix(".py")
     for case in xml.etree.ElementTree.parse(junit).iter("testcase"):
         children = {child.tag: child for child in case}
-        words = [file, (case.get("classname") or "").rpartition(".")[2], case.get("name")]
-        name = "::".join(word for word in words if word)
+        holder = (case.get("classname") or "").rpartition(".")[2]
+        name = "::".join(word for word in (file, holder, case.get("name")) if word and word != stem)
         bad = children.get("failure", children.get("error"))
         skipped = children.get("skipped")
         if bad is not None:
