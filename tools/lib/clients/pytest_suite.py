@@ -31,7 +31,7 @@ def first_line(element):
 
 
 def run_files(job, python, files, arguments, variables, folder=None):
-    """Cases of all files. arguments(file): what pytest is given; variables(file): its environment; python: the
+    """Cases of all files; FILE::TEST is one test of a file. arguments(file): what pytest is given; variables(file): its environment; python: the
     interpreter, as the words of a command."""
     results = job.work("results")
 
@@ -41,7 +41,7 @@ def run_files(job, python, files, arguments, variables, folder=None):
         command = [*python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={TEST_SECONDS}", f"--junitxml={junit}", *arguments(file)]
         ended = job.run(command, results / f"{name}.log", folder or results, {"PYTHONDONTWRITEBYTECODE": "1"} | variables(file))
         if junit.exists():
-            return list(cases_of(junit, file)), ended
+            return list(cases_of(junit, file.partition("::")[0])), ended
         return [Case(file, "failed", f"pytest ended with {ended.status}, without results")], ended
 
     for file, (cases, ended) in job.side_by_side(run, files):
