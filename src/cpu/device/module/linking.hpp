@@ -2,15 +2,28 @@
 // Texts made into one module, as a device linker makes it.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "cpu/device/jit_options.hpp"
-#include "cpu/device/objects.hpp"
 #include "ptx/module.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::cpu::device {
+
+/// The options of loading that matter here.
+struct ModuleSettings {
+  std::uint32_t max_registers = 0;  ///< CU_JIT_MAX_REGISTERS; 0: not given
+  bool optimised = true;            ///< false: CU_JIT_OPTIMIZATION_LEVEL is 0
+};
+
+/// A text to link.
+struct LinkText {
+  std::string name;
+  std::string ptx;
+  bool of_archive = false;  ///< taken only if it defines what another text lacks
+};
 
 /// Links the texts, those of archives and the device's own runtime (kDeviceRuntime) as far as others need
 /// what they define. CU_JIT_MAX_REGISTERS becomes a .maxnreg of each kernel that has no limit of its own, so

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/device/read_ptx.hpp"
+#include "cpu/device/module/read_ptx.hpp"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,10 @@
 
 #include "base/thread.hpp"
 #include "cache/memory_cache.hpp"
-#include "cpu/device/bundled.hpp"
-#include "cpu/device/container.hpp"
 #include "cpu/device/driver.hpp"
-#include "cpu/device/stored.hpp"
+#include "cpu/device/module/bundled.hpp"
+#include "cpu/device/module/container.hpp"
+#include "cpu/device/module/stored.hpp"
 #include "ptx/ptx.hpp"
 
 namespace quern::cpu::device {

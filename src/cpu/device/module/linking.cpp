@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/device/linking.hpp"
+#include "cpu/device/module/linking.hpp"
 
 #include <set>
 #include <string>
