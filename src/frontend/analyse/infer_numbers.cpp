@@ -297,6 +297,9 @@ Type infer_rules::print(BuiltinCall& call) {
 
 Type infer_rules::same_integer(BuiltinCall& call) { return call.whole(0) ? call.types[0] : call.refused(); }
 Type infer_rules::find_first(BuiltinCall& call) { return call.whole(0) ? call.table.uint32 : call.refused(); }
+Type infer_rules::bitwise_count(BuiltinCall& call) {
+  return call.whole(0) ? call.table.uint8 : call.refused();
+}
 Type infer_rules::bit_reverse(BuiltinCall& call) {
   return call.whole(0) ? call.table.integer(call.types[0]->bits <= 32 ? 32 : 64, false) : call.refused();
 }

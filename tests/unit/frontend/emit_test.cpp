@@ -324,6 +324,21 @@ TEST_CASE("of several integer forms, a call takes the first that holds the argum
   CHECK(holds(line("np.lcm(v[0], v[1])"), "const unsigned long long r = quern::unsigned_lcm(v[0], v[1]);"));
 }
 
+TEST_CASE("np.bitwise_count gives a uint8 for every integer type and for bool, as NumPy does") {
+  const auto line = [](const std::string& type, const std::string& argument) {
+    return cuda_of("@cuda.jit\ndef k(a, out):\n    r = np.bitwise_count(" + argument + ")\n    out[0] = r\n",
+                   type + "[::1], int64[::1]");
+  };
+  for (const std::string type :
+       {"bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"}) {
+    INFO(type);
+    const std::string text = line(type, "a[1]");
+    CHECK(holds(text, "const unsigned char r = quern::bitwise_count(a[1]);"));
+    CHECK(holds(text, "#include <quern/cuda/warp.cuh>"));
+  }
+  CHECK(holds(line("int8", "-5"), "const unsigned char r = quern::bitwise_count(-5LL);"));
+}
+
 TEST_CASE("what math rounds to a whole number counts loops and indexes, as in Python") {
   const std::string text = quern::test::cuda_of(
       "@cuda.jit\ndef k(a, x):\n    for i in range(math.ceil(x)):\n        a[i] = 1.0\n"
