@@ -74,7 +74,7 @@ bool is_release(const std::string& call) {
 
 std::string live_text() {
   std::string text;
-  for (const auto& [what, handle] : books().live) text += what + " ";
+  for (const auto& [what, handle] : audit().live) text += what + " ";
   return text;
 }
 
@@ -86,7 +86,7 @@ void reset_context() {
   while (real.cuCtxPopCurrent_v2(&none) == CUDA_SUCCESS) {
   }
   real.cuDevicePrimaryCtxReset_v2(0);
-  clear_books();
+  clear_audit();
 }
 
 std::uint64_t calls_of(const Scenario& scenario) {
@@ -94,8 +94,8 @@ std::uint64_t calls_of(const Scenario& scenario) {
   const std::uint64_t before = table.call_count();
   const Run whole = run(scenario);
   REQUIRE_MESSAGE(whole.outcome == Outcome::right, whole.text);
-  REQUIRE_MESSAGE(books().live.empty(), live_text());
-  REQUIRE(books().wrong.empty());
+  REQUIRE_MESSAGE(audit().live.empty(), live_text());
+  REQUIRE(audit().wrong.empty());
   return table.call_count() - before;
 }
 
@@ -134,12 +134,12 @@ TEST_CASE("each driver call of each scenario fails once, with each kind of error
         CHECK(one.outcome != Outcome::wrong);
         if (one.outcome == Outcome::reported) CHECK(one.result == static_cast<int>(result));
         CHECK(one.context.expired());
-        CHECK(books().wrong.empty());
-        CHECK_MESSAGE(books().live.size() <= (is_release(call) ? 1 : 0), live_text());
+        CHECK(audit().wrong.empty());
+        CHECK_MESSAGE(audit().live.size() <= (is_release(call) ? 1 : 0), live_text());
         reset_context();
       }
     check_later_work();
-    clear_books();
+    clear_audit();
   }
   std::printf("failure run: %llu rounds in %zu scenarios, %llu reported, the others came out right\n",
               static_cast<unsigned long long>(rounds), scenarios().size(),
@@ -168,7 +168,7 @@ TEST_CASE(
         if (one.outcome == Outcome::reported) CHECK(one.result == static_cast<int>(result));
         // The device's memory is released with the context; nothing of the layer's remains.
         CHECK(one.context.expired());
-        CHECK(books().wrong.empty());
+        CHECK(audit().wrong.empty());
         reset_context();
       }
     check_later_work();
@@ -195,13 +195,13 @@ TEST_CASE("host memory that runs out at any allocation of the layer's leaks noth
         ++rounds;
         reported += one.outcome != Outcome::right;
         CHECK(one.outcome != Outcome::wrong);
-        CHECK(books().wrong.empty());
-        CHECK_MESSAGE(books().live.empty(), live_text());
-        clear_books();
+        CHECK(audit().wrong.empty());
+        CHECK_MESSAGE(audit().live.empty(), live_text());
+        clear_audit();
       }
     check_later_work();
-    CHECK_MESSAGE(books().live.empty(), live_text());
-    clear_books();
+    CHECK_MESSAGE(audit().live.empty(), live_text());
+    clear_audit();
   }
   std::printf(
       "short of host memory: %llu rounds in %zu scenarios, %llu reported, the others came out right\n",

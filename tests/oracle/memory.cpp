@@ -106,13 +106,13 @@ std::uint64_t address_of(Thread& t, const Operand& address) {
 // ---- mbarrier: the object here holds the arrivals that the phase waits for and those it began with, the
 // bytes of transactions that it waits for, and the phase's number.
 
-struct Meeting {
+struct Mbarrier {
   std::uint64_t pending = 0;
   std::uint64_t expected = 0;
   std::uint64_t bytes = 0;
   std::uint64_t phase = 0;
 
-  static Meeting of(std::uint64_t bits) {
+  static Mbarrier of(std::uint64_t bits) {
     return {bits & mask_of(18), bits >> 18 & mask_of(18), bits >> 36 & mask_of(21), bits >> 57};
   }
   std::uint64_t bits() const {
@@ -128,10 +128,10 @@ struct Meeting {
 };
 
 template <class Change>
-std::uint64_t change_meeting(Thread& t, const Instruction& i, const Operand& address, Change change) {
+std::uint64_t change_mbarrier(Thread& t, const Instruction& i, const Operand& address, Change change) {
   std::byte* at = locate(t, i, address, 8);
   const std::uint64_t old = read(at, 8);
-  Meeting object = Meeting::of(old);
+  Mbarrier object = Mbarrier::of(old);
   change(object);
   object.complete();
   const std::uint64_t bits = object.bits();
@@ -140,7 +140,7 @@ std::uint64_t change_meeting(Thread& t, const Instruction& i, const Operand& add
 }
 
 void arrive(Thread& t, const Instruction& i, const Operand& address, std::uint64_t count, bool drops) {
-  const std::uint64_t old = change_meeting(t, i, address, [&](Meeting& object) {
+  const std::uint64_t old = change_mbarrier(t, i, address, [&](Mbarrier& object) {
     if (drops) object.expected -= count;
     object.pending -= count;
   });
@@ -150,10 +150,10 @@ void arrive(Thread& t, const Instruction& i, const Operand& address, std::uint64
 void meet(Thread& t, const Instruction& i) {
   if (i.has("inval")) return;
   if (i.has("pending_count"))
-    return t.set(i.operands[0], Meeting::of(t.get(i.operands[1], {'b', 64})).pending);
+    return t.set(i.operands[0], Mbarrier::of(t.get(i.operands[1], {'b', 64})).pending);
   if (i.has("init")) {
     const std::uint64_t count = t.get(i.operands[1], {'u', 32});
-    const std::uint64_t bits = Meeting{count, count}.bits();
+    const std::uint64_t bits = Mbarrier{count, count}.bits();
     std::memcpy(locate(t, i, i.operands[0], 8), &bits, 8);
     return;
   }
@@ -161,7 +161,7 @@ void meet(Thread& t, const Instruction& i) {
   if (i.has("expect_tx") || i.has("complete_tx")) {
     const Operand& object = i.operands[arrives ? 1 : 0];
     const std::uint64_t bytes = t.get(i.operands[arrives ? 2 : 1], {'u', 32});
-    change_meeting(t, i, object, [&](Meeting& m) { m.bytes += i.has("expect_tx") ? bytes : 0 - bytes; });
+    change_mbarrier(t, i, object, [&](Mbarrier& m) { m.bytes += i.has("expect_tx") ? bytes : 0 - bytes; });
     if (arrives) arrive(t, i, object, 1, i.has("arrive_drop"));
     return;
   }
@@ -169,9 +169,9 @@ void meet(Thread& t, const Instruction& i) {
     return arrive(t, i, i.operands[1], i.operands.size() > 2 ? t.get(i.operands[2], {'u', 32}) : 1,
                   i.has("arrive_drop"));
   if (!i.has("test_wait")) throw Unsupported("oracle: " + i.text);
-  const std::uint64_t phase = Meeting::of(read(locate(t, i, i.operands[1], 8), 8)).phase;
+  const std::uint64_t phase = Mbarrier::of(read(locate(t, i, i.operands[1], 8), 8)).phase;
   const std::uint64_t asked = t.get(i.operands[2], {'b', 64});
-  const bool over = i.has("parity") ? (phase & 1) != (asked & 1) : phase != Meeting::of(asked).phase;
+  const bool over = i.has("parity") ? (phase & 1) != (asked & 1) : phase != Mbarrier::of(asked).phase;
   t.set(i.operands[0], over ? 1 : 0);
 }
 

@@ -68,7 +68,7 @@ class BuiltinCall : private InferenceContext {
 };
 
 namespace infer_rules {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
   Type infer(BuiltinCall& call);
 #include "frontend/builtins/rules.def"
 }  // namespace infer_rules

@@ -35,12 +35,12 @@ bool call_may_fail(const Specialisation& specialisation, const Expr& expr) {
     return found != specialisation.callees.end() && found->second->may_fail;
   }
   if (callee->kind != TypeKind::builtin || expr.items.size() != 3) return false;
-  switch (callee->builtin->facts().fails) {
-    case Fails::never:
+  switch (callee->builtin->facts().debug_check) {
+    case DebugCheck::never:
       return false;
-    case Fails::index:
+    case DebugCheck::index:
       return true;
-    case Fails::divisor:
+    case DebugCheck::divisor:
       return specialisation.may_divide_by_zero(binary_operator(callee->builtin->cuda), *expr.items[2]);
   }
   return false;

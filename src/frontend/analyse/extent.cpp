@@ -26,7 +26,7 @@ class Walker {
     for (std::size_t before = names_.size() + 1; before != names_.size();) {
       before = names_.size();
       for (const auto& [target, value] : assignments_)
-        if (mentions(*target)) add(*value);
+        if (contains(*target)) add(*value);
     }
     std::vector<bool> found;
     for (const Parameter& parameter : function_.parameters) found.push_back(names_.contains(parameter.name));
@@ -89,11 +89,11 @@ class Walker {
       if (item != nullptr) add(*item);
   }
 
-  bool mentions(const Expr& target) const {
+  bool contains(const Expr& target) const {
     if (target.kind == ExprKind::name) return names_.contains(target.name);
     return (target.kind == ExprKind::tuple || target.kind == ExprKind::list) &&
            std::any_of(target.items.begin(), target.items.end(),
-                       [&](const Expr* item) { return mentions(*item); });
+                       [&](const Expr* item) { return contains(*item); });
   }
 
   Program& program_;

@@ -32,7 +32,7 @@ std::string arguments_text(const Builtin& row) {
 
 Type infer_by_rule(BuiltinCall& call) {
   constexpr Type (*kInfer[])(BuiltinCall&) = {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
   &infer_rules::infer,
 #include "frontend/builtins/rules.def"
   };
@@ -78,7 +78,7 @@ Type Inference::call_builtin(const Expr& expr, const Builtin& row) {
   BuiltinCall call(*this, expr, row);
   const RuleFacts& facts = row.facts();
   if (facts.arguments == Arguments::own) return infer_by_rule(call);
-  if (facts.stands == Stands::method && expr.items[0]->kind != ExprKind::attribute)
+  if (facts.syntax == Syntax::method && expr.items[0]->kind != ExprKind::attribute)
     return fail(expr.place, "calls", "call it where it is named: x.conjugate()",
                 "a method is no function of its own here");
   const BuiltinCall::Seen seen = call.see_arguments();

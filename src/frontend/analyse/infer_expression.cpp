@@ -158,9 +158,9 @@ Type tuple_of(TypeTable& types, const Value& tuple) {
                     : item.type != nullptr               ? item.type
                     : item.kind == Value::Kind::none     ? types.none
                     : item.kind == Value::Kind::function ? types.function(item.function)
-                    : item.kind == Value::Kind::builtin && item.builtin->facts().stands == Stands::dim3
+                    : item.kind == Value::Kind::builtin && item.builtin->facts().syntax == Syntax::dim3
                         ? types.dim3(item.builtin, item.builtin->shown())
-                    : item.kind == Value::Kind::builtin && item.builtin->facts().stands != Stands::integer
+                    : item.kind == Value::Kind::builtin && item.builtin->facts().syntax != Syntax::integer
                         ? types.builtin(item.builtin, item.builtin->shown())
                         : types.error);
   return types.tuple(std::move(items));
@@ -212,9 +212,9 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
     case Value::Kind::dtype:
       return types_.dtype(value.type);
     case Value::Kind::builtin:
-      if (value.builtin->facts().stands == Stands::dim3)
+      if (value.builtin->facts().syntax == Syntax::dim3)
         return types_.dim3(value.builtin, value.builtin->shown());
-      if (value.builtin->facts().stands == Stands::integer) return types_.int32;
+      if (value.builtin->facts().syntax == Syntax::integer) return types_.int32;
       return types_.builtin(value.builtin, value.builtin->shown());
     case Value::Kind::module_:
       return types_.module_(value.text);

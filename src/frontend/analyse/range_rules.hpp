@@ -8,7 +8,7 @@ namespace quern::frontend {
 
 /// The column `range` of rules.def. `expr` is the call, or the attribute of a built-in without parentheses.
 namespace range_rules {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
   Range range(const Specialisation& specialisation, const Expr& expr);
 #include "frontend/builtins/rules.def"
 }  // namespace range_rules

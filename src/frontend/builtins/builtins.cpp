@@ -16,8 +16,8 @@ constexpr Builtin kBuiltins[] = {
 };
 
 constexpr RuleFacts kFacts[] = {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
-  {Stands::stands, Arguments::arguments, Keywords::keywords, Effects::effects, Fails::fails},
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
+  {Syntax::syntax, Arguments::arguments, Keywords::keywords, Effects::effects, DebugCheck::debug},
 #include "frontend/builtins/rules.def"
 };
 
@@ -55,7 +55,7 @@ constexpr const RealFunction* find_real_function(const Builtin& row) {
 
 /// By rule: its column `emit`. Not inside the function: clang counts each evaluation of the array's texts.
 constexpr std::string_view kEmit[] = {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) #emit,
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) #emit,
 #include "frontend/builtins/rules.def"
 };
 

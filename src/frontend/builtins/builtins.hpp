@@ -11,12 +11,12 @@ namespace quern::frontend {
 
 /// The meaning of a built-in for all passes: a row of rules.def.
 enum class Rule : std::uint8_t {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) rule,
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) rule,
 #include "frontend/builtins/rules.def"
 };
 
 /// The position of a built-in's name in a kernel.
-enum class Stands : std::uint8_t {
+enum class Syntax : std::uint8_t {
   call,
   statement,  ///< a call whose C++ may be a statement of its own
   loop,       ///< a call in the line of a `for`
@@ -35,14 +35,14 @@ enum class Keywords : std::uint8_t { none, any, complex_parts, digits, start };
 /// Side effects of a computation. Reads of local variables count as none.
 enum class Effects : std::uint8_t { none, reads, writes };
 /// The check of a call in debug builds: an index, or that the second argument is not 0.
-enum class Fails : std::uint8_t { never, index, divisor };
+enum class DebugCheck : std::uint8_t { never, index, divisor };
 
 struct RuleFacts {
-  Stands stands;
+  Syntax syntax;
   Arguments arguments;
   Keywords keywords;
   Effects effects;
-  Fails fails;
+  DebugCheck debug_check;
 };
 const RuleFacts& facts_of(Rule rule);
 

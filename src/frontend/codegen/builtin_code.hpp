@@ -45,7 +45,7 @@ class BuiltinCode {
 };
 
 namespace emit_rules {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
   Code emit(const BuiltinCode& call);
 #include "frontend/builtins/rules.def"
 }  // namespace emit_rules

@@ -144,7 +144,7 @@ CppText CallCode::captured_value(std::uint32_t version) {
 
 Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
   constexpr Code (*kEmit[])(const BuiltinCode&) = {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
   &emit_rules::emit,
 #include "frontend/builtins/rules.def"
   };

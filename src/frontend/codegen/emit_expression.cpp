@@ -132,7 +132,7 @@ Code Emitter::name(const Expr& expr) {
 /// A number of the file's level becomes a constexpr of the same name.
 Code Emitter::global(const Expr& expr, const Value& value) {
   const Type type = specialisation_.type(expr);
-  if (value.kind == Value::Kind::builtin && value.builtin->facts().stands == Stands::integer) {
+  if (value.kind == Value::Kind::builtin && value.builtin->facts().syntax == Syntax::integer) {
     // CUDA's warpSize is always 32 but not a constant, so loops up to it would not be unrolled.
     if (value.builtin->rule == Rule::warp_size) return integer_code(32);
     return {device_name(value.builtin->cuda), Precedence::primary, CppType::i32};

@@ -101,7 +101,7 @@ bool OperandOrder::is_statement(const Expr& expr) const {
   if (expr.kind != ExprKind::call) return false;
   const Type callee = specialisation_.type(*expr.items[0]);
   if (callee->kind == TypeKind::function || specialisation_.type(expr)->kind == TypeKind::none) return true;
-  return callee->kind == TypeKind::builtin && callee->builtin->facts().stands == Stands::statement;
+  return callee->kind == TypeKind::builtin && callee->builtin->facts().syntax == Syntax::statement;
 }
 
 /// Computes the side effects of an expression whose value is not used.

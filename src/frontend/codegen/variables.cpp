@@ -195,7 +195,7 @@ class VariableFinder {
 
   // Blocks that declare variables.
 
-  void mention(std::uint32_t variable, std::uint32_t block, int index) {
+  void use_variable(std::uint32_t variable, std::uint32_t block, int index) {
     if (variable == kNoVariable) return;
     Variable& of = out_.all[variable];
     if (of.block == kNoVariable) {
@@ -217,23 +217,23 @@ class VariableFinder {
     of.index = std::min(of.index, other_index);
   }
 
-  void mention_version(std::uint32_t version, std::uint32_t block, int index) {
+  void use_version(std::uint32_t version, std::uint32_t block, int index) {
     if (version == kNoVersion) return;
-    mention(out_.of_version[version], block, index);
-    for (const std::uint32_t variable : out_.also[version]) mention(variable, block, index);
+    use_variable(out_.of_version[version], block, index);
+    for (const std::uint32_t variable : out_.also[version]) use_variable(variable, block, index);
   }
 
   void expression(const Expr& expr, std::uint32_t block, int index) {
-    mention_version(scope_.loads[expr.id], block, index);
-    for (const std::uint32_t version : scope_.captures(expr)) mention_version(version, block, index);
+    use_version(scope_.loads[expr.id], block, index);
+    for (const std::uint32_t version : scope_.captures(expr)) use_version(version, block, index);
     for (const Expr* item : expr.items)
       if (item != nullptr) expression(*item, block, index);
   }
 
   void target(const Expr& expr, std::uint32_t block, int index) {
-    mention_version(scope_.defines[expr.id], block, index);
-    mention_version(scope_.loads[expr.id], block, index);
-    for (const std::uint32_t version : scope_.captures(expr)) mention_version(version, block, index);
+    use_version(scope_.defines[expr.id], block, index);
+    use_version(scope_.loads[expr.id], block, index);
+    for (const std::uint32_t version : scope_.captures(expr)) use_version(version, block, index);
     for (const Expr* item : expr.items)
       if (item != nullptr) target(*item, block, index);
   }
@@ -251,7 +251,7 @@ class VariableFinder {
       const int index = static_cast<int>(i);
       if (specialisation_.dead[node.id]) continue;
       if (node.value != nullptr && node.kind != StmtKind::raise) expression(*node.value, block, index);
-      for (const std::uint32_t phi : scope_.phis[node.id]) mention(out_.of_version[phi], block, index);
+      for (const std::uint32_t phi : scope_.phis[node.id]) use_variable(out_.of_version[phi], block, index);
       std::uint32_t inner = 0;
       if (!node.body.empty()) inner = open_block(node.body, block, index);
       if (node.kind == StmtKind::for_)

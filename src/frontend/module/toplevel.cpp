@@ -10,7 +10,7 @@
 namespace quern::frontend {
 namespace {
 
-constexpr std::size_t kMostSteps = std::size_t{1} << 22;  // of following what functions mention
+constexpr std::size_t kMostSteps = std::size_t{1} << 22;  // while following the names that functions use
 
 bool ends_line(Tok kind) { return kind == Tok::newline || kind == Tok::end || kind == Tok::dedent; }
 bool opens(Tok kind) {

@@ -114,16 +114,16 @@ class TopLevel : private TokenReader {
 
   // Side effects of statements besides binding names: toplevel_effects.cpp.
   struct Facts {
-    struct Mention {
+    struct NameUse {
       std::size_t token = 0;
       Use use = Use::read;
     };
-    std::vector<Mention> mentions;  ///< of names that are not its own
-    std::vector<std::size_t> sets;  ///< of names that it declares `global`
+    std::vector<NameUse> uses;      ///< uses of names that are not local to it
+    std::vector<std::size_t> sets;  ///< assignments to names that it declares `global`
   };
   /// Applies the side effects of the tokens; returns the bindings that their value may share memory with.
   std::vector<Binding*> effects(std::size_t at, std::size_t end, std::size_t value);
-  void mention(std::size_t token, Use use, std::size_t from, std::vector<Binding*>* flows);
+  void use_name(std::size_t token, Use use, std::size_t from, std::vector<Binding*>* flows);
   void change_attribute(std::size_t token, const Binding& module, std::size_t from);
   void hidden_text(std::size_t token, std::vector<Binding*>* flows);
   void run_function(Binding& root, std::size_t from, bool escapes);

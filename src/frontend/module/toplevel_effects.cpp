@@ -295,13 +295,13 @@ std::vector<Binding*> TopLevel::effects(std::size_t at, std::size_t end, std::si
     const Tok after = kind(i + 1);
     const bool bound = target && after != Tok::dot && after != Tok::open_square && after != Tok::open_round;
     if ((bound && around_[i] == around_[at]) || (i > 0 && kind(i - 1) == Tok::k_as)) continue;
-    mention(i, use_of(i, target), at, &flows);
+    use_name(i, use_of(i, target), at, &flows);
   }
   return flows;
 }
 
 /// `from`: the token of the statement that is run.
-void TopLevel::mention(std::size_t token, Use use, std::size_t from, std::vector<Binding*>* flows) {
+void TopLevel::use_name(std::size_t token, Use use, std::size_t from, std::vector<Binding*>* flows) {
   Binding* binding = timeline_.find(text(token), timeline_.now());
   if (binding == nullptr) {
     const bool asked = token > 0 && kind(token - 1) == Tok::k_in;  // 'x' in globals()
@@ -404,7 +404,7 @@ void TopLevel::run_function(Binding& root, std::size_t from, bool escapes) {
 }
 
 void TopLevel::apply(const Facts& facts, std::size_t from, bool escapes, std::vector<Binding*>& open) {
-  for (const Facts::Mention& each : facts.mentions) {
+  for (const Facts::NameUse& each : facts.uses) {
     if (budget_ == 0) return;
     if (--budget_ == 0) return timeline_.lose_all(line_place(from));
     if (kind(each.token) == Tok::format_string) {
@@ -413,7 +413,7 @@ void TopLevel::apply(const Facts& facts, std::size_t from, bool escapes, std::ve
     }
     Binding* binding = timeline_.find(text(each.token), timeline_.now());
     if (binding == nullptr || binding->kind == Binding::Kind::import) {
-      mention(each.token, each.use, from, nullptr);
+      use_name(each.token, each.use, from, nullptr);
       continue;
     }
     if (binding->kind == Binding::Kind::function || binding->kind == Binding::Kind::host_class ||
@@ -449,7 +449,7 @@ const TopLevel::Facts& TopLevel::facts_of(const Binding& binding) {
   if (binding.kind == Binding::Kind::assignment) {
     const std::size_t behind = statement_end(at, end);
     for (std::size_t i = value_begin(at, behind); i < behind; ++i)
-      if (is_name_itself(i)) facts.mentions.push_back({i, Use::read});
+      if (is_name_itself(i)) facts.uses.push_back({i, Use::read});
     return facts;
   }
   // A kernel cannot bind names of the file, nor change its arrays.
@@ -527,14 +527,14 @@ void TopLevel::read_body(std::size_t at, std::size_t end, std::set<std::string_v
       continue;
     }
     if (kind(i) == Tok::format_string && text(i).find('(') != std::string_view::npos)
-      facts.mentions.push_back({i, Use::changed});
+      facts.uses.push_back({i, Use::changed});
     if (!is_name_itself(i) || own.contains(text(i))) continue;
     Use use = use_of(i, i < value);
     // References through the function's own names are not tracked.
     const bool kept = value > begin || kind(begin) == Tok::k_return || kind(begin) == Tok::k_for ||
                       kind(begin) == Tok::k_with;
     if (use == Use::flows) use = kept ? Use::changed : Use::read;
-    facts.mentions.push_back({i, use});
+    facts.uses.push_back({i, use});
   }
 }
 

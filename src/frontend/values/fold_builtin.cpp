@@ -172,7 +172,7 @@ Value logarithm(const Builtin& row, const Values& arguments) {
 
 Value fold_builtin(const Builtin& row, const Values& arguments) {
   constexpr Value (*kFold[])(const Builtin&, const Values&) = {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
   &fold_rules::fold,
 #include "frontend/builtins/rules.def"
   };

@@ -25,8 +25,8 @@ std::unique_ptr<Fleet> make_fleet(FakeStore& fake, std::chrono::nanoseconds long
   auto shared =
       std::make_unique<store::SharedStore>(std::make_unique<FakeConnector>(fake), limits, [](const auto&) {});
   auto fleet = std::make_unique<Fleet>(std::move(shared), "fake", longest_wait);
-  for (int i = 0; i < 1000 && !fleet->figures().is_up; ++i) std::this_thread::sleep_for(5ms);
-  REQUIRE(fleet->figures().is_up);
+  for (int i = 0; i < 1000 && !fleet->statistics().is_up; ++i) std::this_thread::sleep_for(5ms);
+  REQUIRE(fleet->statistics().is_up);
   return fleet;
 }
 

@@ -256,19 +256,19 @@ TEST_CASE("after a fault the rest of the domain is dropped, events still complet
 }
 
 /// Each block writes its number to shared and local memory, waits until all have come, and looks again.
-struct Meeting {
+struct WaitForAll {
   std::uint64_t blocks = 0;
   std::atomic<std::uint64_t> come{0};
   std::atomic<std::uint64_t> kept{0};
   static void run(const LaunchState* launch, WorkerState* worker, std::uint64_t block, std::uint64_t) {
-    auto& meeting = *const_cast<Meeting*>(reinterpret_cast<const Meeting*>(launch->params));
+    auto& all = *const_cast<WaitForAll*>(reinterpret_cast<const WaitForAll*>(launch->params));
     volatile std::uint64_t* shared = reinterpret_cast<volatile std::uint64_t*>(worker->shared_base);
     volatile std::uint64_t* local = reinterpret_cast<volatile std::uint64_t*>(worker->local_base);
     shared[0] = block;
     local[1] = block;
-    meeting.come.fetch_add(1);
-    while (meeting.come.load() < meeting.blocks) quern_cpu_yield(worker);
-    if (shared[0] == block && local[1] == block) meeting.kept.fetch_add(1);
+    all.come.fetch_add(1);
+    while (all.come.load() < all.blocks) quern_cpu_yield(worker);
+    if (shared[0] == block && local[1] == block) all.kept.fetch_add(1);
   }
 };
 
@@ -278,16 +278,16 @@ TEST_CASE(
   const auto stream = engine.scheduler->make_stream(*engine.domain, true);
   for (const bool cooperative : {true, false})
     for (const std::uint64_t blocks : {1u, 2u, 5u, 24u}) {
-      Meeting meeting;
-      meeting.blocks = blocks;
-      auto job = launch_of(&Meeting::run, blocks, &meeting);
+      WaitForAll all;
+      all.blocks = blocks;
+      auto job = launch_of(&WaitForAll::run, blocks, &all);
       job->waits = true;
       job->cooperative = cooperative;
       job->state.total_shared_bytes = 4096;
       job->needs = {1, 16, 64};
       engine.scheduler->submit(stream, std::move(job));
       engine.scheduler->synchronize(stream);
-      CHECK(meeting.kept.load() == blocks);
+      CHECK(all.kept.load() == blocks);
     }
 }
 

@@ -26,14 +26,14 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kPage = 4096;
 
-/// Touched pages of the sea. The handler runs in the middle of emitted code, so it uses plain arrays.
-struct Sea {
+/// Touched pages of the range. The handler runs in the middle of emitted code, so it uses plain arrays.
+struct TrappedRange {
   static constexpr std::size_t kMost = 1024;
   static constexpr std::uint64_t kBytes = 96 * kGiB;  // accesses of code for a wide window stay inside
   static std::byte* base;
   static std::uint64_t pages[kMost];
   static std::size_t count;
-  static bool beyond;  ///< an access left even the sea
+  static bool beyond;  ///< an access was outside the range
   static sigjmp_buf escape;
 
   static void handle(int, siginfo_t* info, void*) {
@@ -48,7 +48,7 @@ struct Sea {
     siglongjmp(escape, 1);
   }
 
-  Sea() {
+  TrappedRange() {
     void* const got = ::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     REQUIRE(got != MAP_FAILED);
     base = static_cast<std::byte*>(got);
@@ -58,7 +58,7 @@ struct Sea {
     ::sigaction(SIGSEGV, &action, &before_);
     ::sigaction(SIGBUS, &action, &before_bus_);
   }
-  ~Sea() {
+  ~TrappedRange() {
     ::sigaction(SIGSEGV, &before_, nullptr);
     ::sigaction(SIGBUS, &before_bus_, nullptr);
     ::munmap(base, kBytes);
@@ -72,11 +72,11 @@ struct Sea {
  private:
   struct sigaction before_{}, before_bus_{};
 };
-std::byte* Sea::base = nullptr;
-std::uint64_t Sea::pages[Sea::kMost];
-std::size_t Sea::count = 0;
-bool Sea::beyond = false;
-sigjmp_buf Sea::escape;
+std::byte* TrappedRange::base = nullptr;
+std::uint64_t TrappedRange::pages[TrappedRange::kMost];
+std::size_t TrappedRange::count = 0;
+bool TrappedRange::beyond = false;
+sigjmp_buf TrappedRange::escape;
 
 constexpr std::uint64_t kWindowBytes = 64 * kMiB;
 constexpr std::uint64_t kSharedAt = 48 * kMiB;
@@ -142,7 +142,7 @@ std::vector<std::uint64_t> starts(Space space, std::uint64_t window) {
 class Watched {
  public:
   Watched() {
-    window_ = reinterpret_cast<std::uint64_t>(Sea::base) + Sea::kBytes / 2;
+    window_ = reinterpret_cast<std::uint64_t>(TrappedRange::base) + TrappedRange::kBytes / 2;
     const auto at = [&](std::uint64_t offset) { return reinterpret_cast<std::byte*>(window_ + offset); };
     around_.launch.window_base = at(0);
     around_.launch.window_bytes = kWindowBytes;
@@ -154,17 +154,17 @@ class Watched {
 
   /// True where everything that is touched lies in the window or in a gap around it.
   bool holds(const Compiled& code, const std::vector<Lanes>& inputs, std::uint32_t mask) {
-    sea_.clear();
-    if (sigsetjmp(Sea::escape, 1) == 0) code.run(inputs, mask, around_);
-    if (Sea::beyond) return false;
+    range_.clear();
+    if (sigsetjmp(TrappedRange::escape, 1) == 0) code.run(inputs, mask, around_);
+    if (TrappedRange::beyond) return false;
     const std::uint64_t first = window_ - engine::kCompactGapBytes;
-    for (std::size_t i = 0; i < Sea::count; ++i)
-      if (Sea::pages[i] - first >= kWindowBytes + 2 * engine::kCompactGapBytes) return false;
+    for (std::size_t i = 0; i < TrappedRange::count; ++i)
+      if (TrappedRange::pages[i] - first >= kWindowBytes + 2 * engine::kCompactGapBytes) return false;
     return true;
   }
 
  private:
-  Sea sea_;
+  TrappedRange range_;
   std::uint64_t window_ = 0;
   Surroundings around_;
 };
