@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Type inference over calls of built-ins: arguments are checked as rules.def says, then the rule gives the
-// type.
+// Type inference for calls of built-ins. Arguments are checked as rules.def specifies, then the rule computes
+// the type.
 #include <algorithm>
 
 #include "frontend/analyse/builtin_call.hpp"
@@ -8,7 +8,7 @@
 namespace quern::frontend {
 namespace {
 
-/// At `position` of the call, from 1.
+/// True if the keyword may be at `position` of the call (from 1).
 bool keyword_allowed(Keywords keywords, std::string_view name, std::size_t position) {
   switch (keywords) {
     case Keywords::none:

@@ -83,7 +83,7 @@ Range range_rules::magnitude(const Specialisation& specialisation, const Expr& c
   const Range& of = argument(specialisation, call, 1);
   if (is_nothing(of)) return kNothing;
   if (is_integer(type) && of.low <= of_type(type).low)
-    return of_type(type);  // the least number has no opposite and does not change
+    return of_type(type);  // the negation of the least number is that number
   return of.low >= 0 ? of : bounded(0, std::max(-Wide{of.low}, Wide{of.high}), of.exact);
 }
 
