@@ -36,7 +36,7 @@ std::byte* locate(Thread& t, const Instruction& i, const Operand& address, std::
     return found->second.data() + address.bits;
   }
   if (address.name.empty()) return t.block->memory(t, space, address.bits, size);
-  // A named variable under a generic instruction is addressed in its own space.
+  // A generic instruction that names a variable uses the address in the variable's space.
   const Space own = space == Space::generic ? t.block->symbol_space(t, address.name) : space;
   return t.block->memory(t, own, t.block->symbol_address(t, address.name, false) + address.bits, size);
 }
@@ -103,8 +103,8 @@ std::uint64_t address_of(Thread& t, const Operand& address) {
          address.bits;
 }
 
-// ---- mbarrier: the object here holds the arrivals that the phase waits for and those it began with, the
-// bytes of transactions that it waits for, and the phase's number.
+// ---- mbarrier. The object here contains the pending arrivals of the phase, the number of arrivals with
+// which a phase begins, the transaction bytes that it waits for, and the number of the phase.
 
 struct Mbarrier {
   std::uint64_t pending = 0;
@@ -119,7 +119,7 @@ struct Mbarrier {
     return (pending & mask_of(18)) | (expected & mask_of(18)) << 18 | (bytes & mask_of(21)) << 36 |
            phase << 57;
   }
-  /// "Phase completion": neither arrivals nor bytes are waited for.
+  /// "Phase completion": the phase waits for no arrivals and no bytes.
   void complete() {
     if ((pending & mask_of(18)) != 0 || (bytes & mask_of(21)) != 0) return;
     pending = expected;
@@ -175,7 +175,7 @@ void meet(Thread& t, const Instruction& i) {
   t.set(i.operands[0], over ? 1 : 0);
 }
 
-// add.noftz of f16 and f16x2, in which each half is an operation of its own.
+// add.noftz of f16 and f16x2. Each half is a separate operation.
 void atomic_halves(Thread& t, const Instruction& i) {
   const unsigned bytes = i.has("f16x2") ? 4 : 2;
   const std::size_t address = i.opcode == "atom" ? 1 : 0;
@@ -201,7 +201,8 @@ void atomic(Thread& t, const Instruction& i) {
   if (i.opcode == "atom") t.set(i.operands[0], old);
 }
 
-// cp.async [to], [from], size {, bytes that are read | predicate: nothing is read}; done at once.
+// cp.async [to], [from], size {, number of bytes to read | predicate that disables reading}; completes at
+// once.
 void copy(Thread& t, const Instruction& i) {
   if (i.has("commit_group") || i.has("wait_group") || i.has("wait_all")) return;
   if (i.has("mbarrier")) return i.has("noinc") ? arrive(t, i, i.operands[0], 1, false) : void();
@@ -250,7 +251,7 @@ void move(Thread& t, const Instruction& i) {
   t.set(target, t.get(source, type));
 }
 
-// Global addresses are generic addresses; shared and local ones move into their windows.
+// Global addresses are generic addresses. Shared and local addresses are moved into their windows.
 void convert_address(Thread& t, const Instruction& i) {
   const Space space = space_of(i);
   const std::uint64_t window = space == Space::shared  ? kSharedWindow
@@ -271,7 +272,7 @@ void is_space(Thread& t, const Instruction& i) {
   t.set(i.operands[0], actual == space_of(i) ? 1 : 0);
 }
 
-// The stack of alloca begins behind the frame's local variables.
+// The stack of alloca begins after the local variables of the frame.
 void allocate(Thread& t, const Instruction& i) {
   const std::uint64_t align = i.operands.size() > 2 ? i.operands[2].bits : 8;
   const std::uint64_t begin = (t.local.size() + align - 1) / align * align;
@@ -283,7 +284,7 @@ void restore_stack(Thread& t, const Instruction& i) { t.local.resize(t.get(i.ope
 
 void nothing(Thread&, const Instruction&) {}
 
-// A block is a cluster of its own.
+// A block is a cluster by itself.
 void address_in_cluster(Thread& t, const Instruction& i) {
   t.set(i.operands[0], t.get(i.operands[1], i.types[0]));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code for a compact window guarantees for any addresses that no access lands further outside than the
-// gap. Accesses run in a large empty address range; a page that is touched is recorded and becomes
-// accessible, so that every lane is seen.
+// Code for a compact window guarantees, for all addresses, that no access is further outside the window than
+// the gap. Accesses run in a large empty address range. A page that is accessed is recorded and becomes
+// accessible, so that every lane is checked.
 #include <doctest/doctest.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -26,10 +26,10 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kPage = 4096;
 
-/// Touched pages of the range. The handler runs in the middle of emitted code, so it uses plain arrays.
+/// The accessed pages of the range. The handler runs in the middle of emitted code, so it uses plain arrays.
 struct TrappedRange {
   static constexpr std::size_t kMost = 1024;
-  static constexpr std::uint64_t kBytes = 96 * kGiB;  // accesses of code for a wide window stay inside
+  static constexpr std::uint64_t kBytes = 96 * kGiB;  // accesses by code for a wide window stay in the range
   static std::byte* base;
   static std::uint64_t pages[kMost];
   static std::size_t count;
@@ -152,7 +152,7 @@ class Watched {
   }
   std::uint64_t window() const { return window_; }
 
-  /// True where everything that is touched lies in the window or in a gap around it.
+  /// True if all accesses are in the window or in a gap around it.
   bool holds(const Compiled& code, const std::vector<Lanes>& inputs, std::uint32_t mask) {
     range_.clear();
     if (sigsetjmp(TrappedRange::escape, 1) == 0) code.run(inputs, mask, around_);
@@ -185,7 +185,7 @@ Operation operation_for(bool is_store, Space space, std::int64_t displacement, c
   return operation;
 }
 
-/// The address in every lane where the emitter keeps a scalar; else lanes of all kinds.
+/// The address in every lane if the emitter keeps a scalar; otherwise lanes of all kinds.
 Lanes addresses_of(const Form& form, const std::vector<std::uint64_t>& all, std::size_t first) {
   Lanes lanes{};
   for (std::size_t lane = 0; lane < 32; ++lane)
@@ -193,7 +193,7 @@ Lanes addresses_of(const Form& form, const std::vector<std::uint64_t>& all, std:
   return lanes;
 }
 
-/// The number of tried accesses that stray too far.
+/// The number of tested accesses that are too far outside.
 unsigned strays(Watched& watched, const Machine& machine, bool is_store, Space space,
                 std::int64_t displacement) {
   unsigned count = 0;
@@ -250,7 +250,7 @@ TEST_CASE("in a compact window a lane of shared memory may begin before it where
     const Compiled code =
         compile(operation_for(true, Space::shared, 8, form), {.isa = isa, .full = false, .compact = true});
     std::fill(bytes.begin(), bytes.end(), std::uint8_t{0});
-    // Lane 0 is at -24 + 8; lane 4 is the first inside.
+    // Lane 0 is at -24 + 8; lane 4 is the first one inside.
     code.run({filled(0xffffffe8u), filled(0x01010101)}, 0xfffffff0u, around);
     CHECK(bytes[1023] == 0);
     CHECK(bytes[1024] == 1);
