@@ -91,7 +91,7 @@ TEST_CASE("a store that does not answer costs the budget once, and comes back by
   const std::int64_t begin = base::now_ns();
   CHECK(watched.store.get(kKind, key_of(1), value) == GetOutcome::unavailable);
   CHECK(base::now_ns() - begin >= 45'000'000);
-  // From now on nothing is asked but probes: none of a thousand requests reaches the store.
+  // From now on only probes are sent: none of a thousand requests reaches the store.
   const int asked = fake.questions;
   const std::int64_t again = base::now_ns();
   for (int i = 0; i < 1000; ++i) {
@@ -127,8 +127,8 @@ TEST_CASE("a refused command is no failure of the store") {
   FakeStore fake;
   Watched watched(fake, {2000ms, 1000ms});
   REQUIRE(watched.becomes(true));
-  // A connection must be open: a new one's ping would be refused too, and that does say that the store is
-  // down.
+  // A connection must be open. Otherwise the ping of a new one would be refused too, and that means that the
+  // store is down.
   watched.store.put(kKind, key_of(1), "x");
   REQUIRE(watched.store.statistics().puts == 1);
   fake.state = State::refuses_commands;
@@ -168,6 +168,6 @@ TEST_CASE("many threads share few connections") {
     });
   for (std::thread& each : threads) each.join();
   CHECK(hits == 32 * 50);
-  // A machine that is too busy to answer in time makes new ones in place of old ones.
+  // A machine that is too busy to answer in time opens new connections instead of reusing old ones.
   CHECK(fake.most_open.load() <= 16);
 }
