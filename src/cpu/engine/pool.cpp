@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of the groups: they take commands, run them, and wait for more.
+// The threads of the groups: they take and run commands, and wait for more.
 #include <sys/prctl.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::chrono::microseconds kPollInterval{50};
 /// A polling thread parks after this many polls without a new command: 2 ms.
 constexpr int kPollCount = 40;
-/// The time between two looks at a value that a stream waits for.
+/// The time between two checks of a value that a stream waits for.
 constexpr std::chrono::microseconds kValueInterval{20};
 
 }  // namespace
@@ -39,7 +39,7 @@ void Scheduler::start_thread(GroupId id) {
   try {
     base::start_thread([this, id] { thread_main(id); });
   } catch (const std::system_error& error) {
-    // The threads that exist, and callers that wait, do the work.
+    // The existing threads, and callers that wait, do the work.
     report(std::string("cannot start another thread: ") + error.what());
     const base::LockGuard lock(mutex_);
     --groups_[id].threads;
@@ -51,7 +51,7 @@ void Scheduler::execute(Task& task) {
     task.fault = run_launch(*task.command->launch(), *task.worker, worker_count(), watchdog_);
   } else if (auto* transfer = std::get_if<TransferJob>(&task.command->job)) {
     run(*transfer);
-    // Released before the copy counts as done: a thread that frees the memory then finds it unused.
+    // Release this before the copy counts as complete: a thread that then frees the memory finds it unused.
     transfer->keep_source.reset();
     transfer->keep_destination.reset();
   } else if (const auto* host = std::get_if<HostJob>(&task.command->job)) {
@@ -115,7 +115,7 @@ Task Scheduler::wait_for_task(GroupId id) {
   }
 }
 
-/// Polls for work. Parks the thread if there has been none for some time.
+/// Polls for work. Parks the thread if there was no work for some time.
 void Scheduler::poll(GroupId id, Section& section) {
   ThreadGroup& group = groups_[id];
   group.polling = true;

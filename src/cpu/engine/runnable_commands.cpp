@@ -16,7 +16,7 @@ GroupId group_of(const Command& command) noexcept {
 
 std::size_t index_of(GroupId id) noexcept { return static_cast<std::size_t>(id); }
 
-/// True if the launch takes so long that waking a thread pays at once.
+/// True if the launch takes so long that it pays to wake another thread immediately.
 bool is_big(const LaunchJob& launch) noexcept {
   constexpr std::uint64_t kBigLaunchThreads = 4096;
   return launch.block_count > 1 &&
@@ -104,7 +104,8 @@ std::optional<Task> RunnableCommands::take(GroupId id) {
 
 std::optional<Task> RunnableCommands::take(Command& head) {
   const GroupId id = group_of(head);
-  if (id == GroupId::host || id == GroupId::value) return std::nullopt;  // only on the thread for them
+  // only the group's own thread runs these
+  if (id == GroupId::host || id == GroupId::value) return std::nullopt;
   std::optional<Task> task = try_take(head);
   if (task && task->worker != nullptr && is_big(*head.launch()))
     groups_.call_for_help(GroupId::compute, true);

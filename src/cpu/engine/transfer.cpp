@@ -36,7 +36,7 @@ void run(const TransferJob& job) noexcept {
 
 bool is_met(const ValueJob& job) noexcept {
   std::uint64_t now = 0;
-  std::uint64_t wrapped = 0;  // the sign of now - value decides "at least"
+  std::uint64_t wrapped = 0;  // the sign of (now - value) decides "at least"
   if (job.bytes == 8) {
     now = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(job.address), __ATOMIC_ACQUIRE);
     wrapped = (now - job.value) >> 63;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of CUDA C++ that matter for readers and for speed.
+// Checks lines of the generated CUDA C++ that matter for readers or for speed.
 #include <doctest/doctest.h>
 
 #include "helpers.hpp"
@@ -110,7 +110,7 @@ TEST_CASE("what stands before a name on paths that numbers rule out has no say i
                        "    out[0] = x\n",
                    "int64[::1], uint64[::1], float64[::1]");
   };
-  // uint64 and int64 would meet in float64.
+  // The common type of uint64 and int64 would be float64.
   CHECK(holds(typed("    if a.ndim < 3:\n        x = a[0]\n"), "long long x;"));
   CHECK(holds(typed("    while n < 3:\n        n += 1\n        x = a[n]\n"), "long long x;"));
   CHECK(holds(typed("    while n < 3 or a[0] > n:\n        n += 1\n        x = a[n]\n"), "long long x;"));
@@ -121,7 +121,7 @@ TEST_CASE("what stands before a name on paths that numbers rule out has no say i
       typed("    while n > 3:\n        n += 1\n        x = a[n]\n    else:\n        a[1] = 0\n"), "while"));
   CHECK(holds(typed("    while n > 3:\n        n += 1\n        x = a[n]\n    else:\n        a[1] = 0\n"),
               "a[1] = 0;"));
-  // The loop may not run, or not reach the assignment; arithmetic on names is not worked out.
+  // The loop may not run, or not reach the assignment. Arithmetic on names is not evaluated.
   CHECK(
       holds(typed("    while n < 3 and a[0] > n:\n        n += 1\n        x = a[n]\n"), "double x = c[0];"));
   CHECK(holds(

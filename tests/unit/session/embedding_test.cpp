@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host program's use of a module beside launches: variables, and headers that are no files.
+// Uses of a module besides launches: variables, and headers given as text.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
@@ -88,7 +88,7 @@ TEST_CASE("names are the author's, however they are spaced, or the PTX's") {
   for (const char* name : {"counter", "unused", "table", "hidden", "ns::params", "ns::grid", "ns::anonymous",
                            "ns::slot<unsigned int>"})
     CHECK_MESSAGE(std::count(names.begin(), names.end(), name) == 1, name);
-  CHECK(names.size() == 8);  // no strings of printf and the like
+  CHECK(names.size() == 8);  // does not include strings of printf and similar
 }
 
 TEST_CASE("unknown names list the variables there are, a type of another size is refused") {
