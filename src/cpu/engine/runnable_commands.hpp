@@ -20,7 +20,7 @@ struct Task {
   Command* command = nullptr;
   Worker* worker = nullptr;  ///< for a launch
   Fault fault;
-  bool again = false;                              ///< a value that memory does not have yet
+  bool again = false;                              ///< a value or a point that is not there yet
   std::vector<std::unique_ptr<Command>> commands;  ///< of a SourceJob: to run before it is asked again
 };
 

@@ -6,6 +6,7 @@
 #include "cpu/device/function_attributes.hpp"
 #include "cpu/device/graph/capture.hpp"
 #include "cpu/device/limits.hpp"
+#include "cpu/device/shared_event.hpp"
 
 using namespace quern::cpu::device;
 
@@ -300,9 +301,7 @@ CUresult cuCtxRecordEvent(CUcontext context, CUevent event) {
     check_fault(*state);
     const auto object = driver.find(event);
     require(object->context == state, CUDA_ERROR_INVALID_HANDLE);
-    auto point = driver.scheduler().record(*state->domain);
-    const quern::base::LockGuard lock(object->mutex);
-    object->point = std::move(point);
+    record_event(driver, *object, nullptr);
   });
 }
 
@@ -312,12 +311,7 @@ CUresult cuCtxWaitEvent(CUcontext context, CUevent event) {
     const auto state = driver.contexts().state_of(Contexts::or_current(context));
     check_fault(*state);
     const auto object = driver.find(event);
-    std::shared_ptr<quern::cpu::engine::EventPoint> point;
-    {
-      const quern::base::LockGuard lock(object->mutex);
-      point = object->point;
-    }
-    if (point != nullptr) driver.scheduler().wait_event(*state->domain, *point);
+    queue_wait(driver, *state, nullptr, awaited_point(*object));
   });
 }
 
