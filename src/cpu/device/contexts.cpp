@@ -208,15 +208,17 @@ void Contexts::synchronize_handle(CUcontext handle) {
   services_.scheduler->synchronize(*state_of(handle)->domain);
 }
 
-void Contexts::synchronize_all() {
+std::vector<std::shared_ptr<ContextState>> Contexts::states() {
   std::vector<std::shared_ptr<ContextState>> states;
-  {
-    const base::LockGuard lock(mutex_);
-    contexts_.for_each([&](CUcontext, const std::shared_ptr<Context>& context) {
-      if (context->state != nullptr) states.push_back(context->state);
-    });
-  }
-  for (const auto& state : states) services_.scheduler->synchronize(*state->domain);
+  const base::LockGuard lock(mutex_);
+  contexts_.for_each([&](CUcontext, const std::shared_ptr<Context>& context) {
+    if (context->state != nullptr) states.push_back(context->state);
+  });
+  return states;
+}
+
+void Contexts::synchronize_all() {
+  for (const auto& state : states()) services_.scheduler->synchronize(*state->domain);
 }
 
 }  // namespace quern::cpu::device

@@ -68,13 +68,17 @@ struct StreamObject {
 };
 
 struct CapturedPoint;
+class SharedEvent;
 
 /// Thread-safe.
 struct EventObject {
   std::shared_ptr<ContextState> context;
   unsigned flags = 0;
+  /// Of an event that several processes use; otherwise null. Does not change once the event has a handle.
+  std::shared_ptr<SharedEvent> shared;
   base::Mutex mutex;
   std::shared_ptr<engine::EventPoint> point QUERN_GUARDED_BY(mutex);  ///< null: never recorded
+  std::uint32_t ticket QUERN_GUARDED_BY(mutex) = 0;                   ///< of `point`, if the event is shared
   /// Of the last record if a capturing stream made it, otherwise null.
   std::shared_ptr<const CapturedPoint> captured QUERN_GUARDED_BY(mutex);
 };

@@ -32,6 +32,7 @@ enum class FaultKind : std::uint8_t {
   unreachable,
   out_of_memory,   ///< a worker's local memory or frames could not be allocated
   launch_timeout,  ///< it exceeded its time limit
+  peer_ended,      ///< a stream waited for another process, which ended or failed before
 };
 
 struct Fault {

@@ -105,6 +105,28 @@ struct ValueJob {
 };
 bool is_met(const ValueJob& job) noexcept;
 
+/// A point in a stream of another process. Thread-safe.
+class PeerPoint {
+ public:
+  enum class State : std::uint8_t { ahead, passed, lost };
+  virtual ~PeerPoint() = default;
+  /// Lost: the other process ended, or its context failed, before its stream came to the point.
+  virtual State look() noexcept = 0;
+};
+
+/// Waits for a point; a lost one ends the context.
+struct PeerJob {
+  std::shared_ptr<PeerPoint> point;
+};
+
+/// Is told that a stream has come to a point. Called once, under the scheduler's mutex.
+class PointObserver {
+ public:
+  virtual ~PointObserver() = default;
+  /// `dropped`: a fault, or the end of the context, has dropped the work before the point.
+  virtual void passed(bool dropped) noexcept = 0;
+};
+
 class Stream;
 
 /// A point in a stream that an event recorded.
@@ -118,6 +140,7 @@ struct EventPoint {
 
 struct RecordJob {
   std::shared_ptr<EventPoint> point;
+  std::shared_ptr<PointObserver> observer = {};  ///< null: nobody
 };
 /// Does nothing. Its dependencies delay the stream.
 struct WaitJob {};
@@ -135,7 +158,7 @@ struct SourceJob {
   std::shared_ptr<CommandSource> source;
 };
 
-using Job =
-    std::variant<WaitJob, RecordJob, HostJob, ValueJob, SourceJob, TransferJob, std::unique_ptr<LaunchJob>>;
+using Job = std::variant<WaitJob, RecordJob, HostJob, ValueJob, PeerJob, SourceJob, TransferJob,
+                         std::unique_ptr<LaunchJob>>;
 
 }  // namespace quern::cpu::engine

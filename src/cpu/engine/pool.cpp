@@ -59,6 +59,11 @@ void Scheduler::execute(Task& task) {
   } else if (const auto* value = std::get_if<ValueJob>(&task.command->job)) {
     task.again = !is_met(*value);
     if (task.again) std::this_thread::sleep_for(kValueInterval);
+  } else if (const auto* peer = std::get_if<PeerJob>(&task.command->job)) {
+    const PeerPoint::State state = peer->point->look();
+    task.again = state == PeerPoint::State::ahead;
+    if (state == PeerPoint::State::lost) task.fault.kind = FaultKind::peer_ended;
+    if (task.again) std::this_thread::sleep_for(kValueInterval);
   } else if (const auto* source = std::get_if<SourceJob>(&task.command->job)) {
     try {
       task.commands = source->source->next();
@@ -80,7 +85,9 @@ void Scheduler::finish(Task& task) {
     if (!runnable_.is_over(command)) return;
   } else if (task.fault.kind != FaultKind::none) {
     FaultReport failed;
-    failed.text = "the body of a conditional node names memory or a module that is gone";
+    failed.text = task.fault.kind == FaultKind::peer_ended
+                      ? "a stream waited for an event of another process, which ended or failed before it"
+                      : "the body of a conditional node names memory or a module that is gone";
     queues_.end_domain(queues_.domain_of(stream), task.fault.kind, std::move(failed));
   }
   const Domain& domain = queues_.domain_of(stream);

@@ -11,7 +11,9 @@ namespace {
 GroupId group_of(const Command& command) noexcept {
   if (command.launch() != nullptr) return GroupId::compute;
   if (std::holds_alternative<HostJob>(command.job)) return GroupId::host;
-  return std::holds_alternative<ValueJob>(command.job) ? GroupId::value : GroupId::copy;
+  const bool looks =
+      std::holds_alternative<ValueJob>(command.job) || std::holds_alternative<PeerJob>(command.job);
+  return looks ? GroupId::value : GroupId::copy;
 }
 
 std::size_t index_of(GroupId id) noexcept { return static_cast<std::size_t>(id); }

@@ -20,7 +20,7 @@ struct Task {
   Command* command = nullptr;
   Worker* worker = nullptr;  ///< for a launch
   Fault fault;
-  bool again = false;  ///< the memory does not have the expected value yet
+  bool again = false;  ///< the memory does not have the expected value yet, or the point is not reached
   /// for a SourceJob: commands to run before the source is called again
   std::vector<std::unique_ptr<Command>> commands;
 };

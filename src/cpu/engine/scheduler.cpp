@@ -96,11 +96,12 @@ std::shared_ptr<EventPoint> Scheduler::submit_all(const std::shared_ptr<Stream>&
   return point;
 }
 
-std::shared_ptr<EventPoint> Scheduler::record(const std::shared_ptr<Stream>& stream) {
+std::shared_ptr<EventPoint> Scheduler::record(const std::shared_ptr<Stream>& stream,
+                                              std::shared_ptr<PointObserver> observer) {
   auto point = std::make_shared<EventPoint>();
   point->stream = stream;
   auto command = std::make_unique<Command>();
-  command->job = RecordJob{point};
+  command->job = RecordJob{point, std::move(observer)};
   const Section section(*this);
   point->sequence = queues_.issued(*stream) + 1;
   queues_.enqueue(stream, std::move(command));
@@ -120,14 +121,14 @@ void Scheduler::exclude(Domain& domain, std::int64_t since_ns) {
   queues_.exclude(domain, since_ns);
 }
 
-std::shared_ptr<EventPoint> Scheduler::record(Domain& domain) {
+std::shared_ptr<EventPoint> Scheduler::record(Domain& domain, std::shared_ptr<PointObserver> observer) {
   // Use a separate stream. It leaves the domain when the point is reached.
   const auto stream = std::make_shared<Stream>(domain, false);
   auto point = std::make_shared<EventPoint>();
   point->stream = stream;
   point->sequence = 1;
   auto command = std::make_unique<Command>();
-  command->job = RecordJob{point};
+  command->job = RecordJob{point, std::move(observer)};
   const Section section(*this);
   for (const std::shared_ptr<Stream>& other : queues_.streams_of(domain))
     if (const Dependency last = queues_.last_command(other); last.stream != nullptr)

@@ -2,10 +2,10 @@
 // Streams, the threads that serve them, and the callers that wait for them.
 //
 // There are four groups of threads; each group is started when first needed. The compute threads run
-// launches, one thread copies and fills, one runs host functions, and one checks the values that streams wait
-// for. So neither a long kernel nor a slow host function delays a copy on another stream. A thread that waits
-// for a stream runs the stream's ready command itself: a small launch followed by a synchronisation needs no
-// other thread.
+// launches, one thread copies and fills, one runs host functions, and one checks the values and the points of
+// other processes that streams wait for. So neither a long kernel nor a slow host function delays a copy on
+// another stream. A thread that waits for a stream runs the stream's ready command itself: a small launch
+// followed by a synchronisation needs no other thread.
 //
 // A submitted job must start even if no caller waits for it, but waking a thread costs more than a small
 // launch. So one idle thread of a group *polls* for a while (it sleeps briefly and checks), and the other
@@ -60,7 +60,8 @@ class Scheduler {
   std::shared_ptr<EventPoint> submit_all(const std::shared_ptr<Stream>& stream,
                                          std::vector<std::unique_ptr<Command>> commands,
                                          std::shared_ptr<const void> keep) QUERN_EXCLUDES(mutex_);
-  std::shared_ptr<EventPoint> record(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
+  std::shared_ptr<EventPoint> record(const std::shared_ptr<Stream>& stream,
+                                     std::shared_ptr<PointObserver> observer = {}) QUERN_EXCLUDES(mutex_);
   /// Commands submitted to `stream` from now on run after `point`.
   void wait_event(const std::shared_ptr<Stream>& stream, const EventPoint& point) QUERN_EXCLUDES(mutex_);
 
@@ -70,7 +71,8 @@ class Scheduler {
   void exclude(Domain& domain, std::int64_t since_ns) QUERN_EXCLUDES(mutex_);
 
   /// Records a point after all current commands of the domain's streams.
-  std::shared_ptr<EventPoint> record(Domain& domain) QUERN_EXCLUDES(mutex_);
+  std::shared_ptr<EventPoint> record(Domain& domain, std::shared_ptr<PointObserver> observer = {})
+      QUERN_EXCLUDES(mutex_);
   /// Commands submitted to any stream of the domain from now on run after `point`.
   void wait_event(Domain& domain, const EventPoint& point) QUERN_EXCLUDES(mutex_);
 

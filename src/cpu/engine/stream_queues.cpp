@@ -116,6 +116,7 @@ bool StreamQueues::start_head(const std::shared_ptr<Stream>& stream,
   if (const auto* record_job = std::get_if<RecordJob>(&head.job)) {
     record_job->point->time_ns.store(base::now_ns() - stream->domain_->excluded_ns_,
                                      std::memory_order_relaxed);
+    if (record_job->observer != nullptr) record_job->observer->passed(dropped);
   } else if (!dropped && !std::holds_alternative<WaitJob>(head.job)) {
     runnable_.add(head);
     return false;
