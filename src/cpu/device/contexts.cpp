@@ -5,6 +5,7 @@
 
 #include "base/thread_value.hpp"
 #include "cpu/device/failure.hpp"
+#include "cpu/device/graph/capture.hpp"
 #include "cpu/engine/fault.hpp"
 
 namespace quern::cpu::device {
@@ -162,6 +163,7 @@ void Contexts::tear_down(const std::shared_ptr<ContextState>& state) {
   services_.scheduler->close(*state->domain);
   services_.scheduler->synchronize(*state->domain);
   services_.objects->end(*state);  // destroyed after the lock of the tables
+  forget_context(*state);
   const bool faulted = state->domain->fault() != engine::FaultKind::none;
   services_.memory->remove_all(state->id, !faulted ? engine::Remains::nothing
                                           : host_memory_is_kept.load(std::memory_order_relaxed)
