@@ -31,6 +31,7 @@ CHECKS = [
     ("hidden", ["tools/check_hidden"], False, True),
     ("readme", ["tools/check_readme"], False, True),
     ("install", ["tools/check_install", "build"], False, True),
+    ("clients", ["tools/clients", "--short"], False, True),
     ("interop", ["tools/check_interop", "build"], False, True),
     ("torture", ["tools/cache-torture"], False, True),
 ]
