@@ -237,6 +237,11 @@ TEST_CASE_FIXTURE(Fixture, "an event for several processes is captured as any ot
   CHECK(cu().cuStreamWaitEvent(first, joined, 0) == CUDA_SUCCESS);
   CUgraph graph = nullptr;
   CHECK(CU(cuStreamEndCapture)(first, &graph) == CUDA_SUCCESS);
+  CUgraphNode node = nullptr;
+  CHECK(CU(cuGraphAddEventRecordNode)(&node, graph, nullptr, 0, shared) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(CU(cuGraphAddEventWaitNode)(&node, graph, nullptr, 0, shared) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(CU(cuGraphAddEventRecordNode)(&node, graph, nullptr, 0, joined) == CUDA_SUCCESS);
+  CHECK(CU(cuGraphEventRecordNodeSetEvent)(node, shared) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(CU(cuGraphDestroy)(graph) == CUDA_SUCCESS);
 }
 
