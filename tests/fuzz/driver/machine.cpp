@@ -23,6 +23,7 @@ Machine::Machine(std::span<const std::uint8_t> bytes) : input_(bytes) {
   must(cuModuleGetFunction(&fill_, module_, "fill"));
   must(cuMemAlloc_v2(&memory_, kBytes));
   must(cuMemsetD8_v2(memory_, 0, kBytes));
+  pointer_ = memory_ + 1024;
   streams_.add(new_stream());
   CUgraph graph = nullptr;
   must(cuGraphCreate(&graph, 0));
@@ -171,7 +172,6 @@ CUDA_KERNEL_NODE_PARAMS Machine::kernel() {
   params.gridDimY = params.gridDimZ = params.blockDimY = params.blockDimZ = 1;
   params.blockDimX = static_cast<unsigned>(input_.below(33));
   params.sharedMemBytes = input_.rarely() ? input_.word() : 0;
-  pointer_ = memory_ + 1024;
   value_ = input_.byte() & 0x7f;
   params.kernelParams = input_.rarely() ? nullptr : parameters_.data();
   return params;
