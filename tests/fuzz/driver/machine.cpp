@@ -63,6 +63,8 @@ Machine::~Machine() {
   for (const CUmemoryPool each : pools_.made) cuMemPoolDestroy(each);
   for (const CUcontext context : contexts_.made) cuCtxDestroy_v2(context);
   must(cuCtxDestroy_v2(context_));
+  // Those into which a special stream captured until its context ended.
+  for (const CUgraph graph : graphs_.made) cuGraphDestroy(graph);
   must(cuMemPoolTrimTo(pool, 0));
   for (CUcontext popped = nullptr; cuCtxPopCurrent_v2(&popped) == CUDA_SUCCESS;) {
   }
