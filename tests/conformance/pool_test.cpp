@@ -207,6 +207,46 @@ TEST_CASE("a pool of host memory") {
   CHECK(current == usual);
 }
 
+TEST_CASE("a pool of managed memory") {
+  const Fixture fixture;
+  CUmemLocation nowhere{CU_MEM_LOCATION_TYPE_NONE, 0}, device{CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool usual = nullptr, of_device = nullptr;
+  const CUresult known = CU(cuMemGetMemPool)(&usual, &nowhere, CU_MEM_ALLOCATION_TYPE_MANAGED);
+  if (!is_cpu() && known != CUDA_SUCCESS) return;  // only with concurrent managed access
+  REQUIRE(known == CUDA_SUCCESS);
+  CHECK(cu().cuDeviceGetDefaultMemPool(&of_device, 0) == CUDA_SUCCESS);
+  CHECK(usual != of_device);
+  CHECK(CU(cuMemGetMemPool)(&usual, &nowhere, CU_MEM_ALLOCATION_TYPE_PINNED) == CUDA_ERROR_INVALID_VALUE);
+  CUmemPoolProps properties = on_device();
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+  properties.location = nowhere;
+  CUmemoryPool pool = nullptr;
+  REQUIRE(CU(cuMemPoolCreate)(&pool, &properties) == CUDA_SUCCESS);
+  CHECK(CU(cuMemSetMemPool)(&device, CU_MEM_ALLOCATION_TYPE_MANAGED, pool) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuMemSetMemPool)(&nowhere, CU_MEM_ALLOCATION_TYPE_MANAGED, pool) == CUDA_SUCCESS);
+  CUdeviceptr pointer = 0;
+  REQUIRE(CU(cuMemAllocFromPoolAsync)(&pointer, 4096, pool, nullptr) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  auto* const words = reinterpret_cast<unsigned*>(pointer);
+  words[1023] = 5;
+  REQUIRE(fixture.launch("fill", 8, 128, nullptr, pointer, 1023u, 6u) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(words[0] == 6);
+  CHECK(words[1022] == 6);
+  CHECK(words[1023] == 5);
+  unsigned managed = 0;
+  CHECK(cu().cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, pointer) == CUDA_SUCCESS);
+  CHECK(managed == 1);
+  CHECK(number(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) >= 4096);
+  CHECK(cu().cuMemFreeAsync(pointer, nullptr) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(number(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 0);
+  CHECK(CU(cuMemPoolDestroy)(pool) == CUDA_SUCCESS);
+  CUmemoryPool current = nullptr;
+  CHECK(CU(cuMemGetMemPool)(&current, &nowhere, CU_MEM_ALLOCATION_TYPE_MANAGED) == CUDA_SUCCESS);
+  CHECK(current == usual);
+}
+
 TEST_CASE("a stream tells its context, and that it does not capture") {
   const Fixture fixture;
   const CUstream stream = fixture.stream();

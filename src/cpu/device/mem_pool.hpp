@@ -19,17 +19,33 @@ namespace quern::cpu::device {
 /// Where a pool has its memory, and who may be granted access: a device by its ordinal, or the host.
 using PoolPlace = int;
 inline constexpr PoolPlace kHostPlace = -1;
+/// Of managed memory that prefers no place.
+inline constexpr PoolPlace kNoPlace = -2;
+
+/// Memory of one place, or managed memory that prefers one.
+enum class PoolMemory : std::uint8_t { pinned, managed };
 
 /// Thread-safe.
 class MemPoolObject {
  public:
   /// `max_bytes`: 0: no limit of its own.
-  MemPoolObject(PoolPlace place, std::uint64_t max_bytes, bool is_default, bool is_shared = false)
-      : place_(place), max_bytes_(max_bytes), is_default_(is_default), is_shared_(is_shared) {}
+  MemPoolObject(PoolMemory memory, PoolPlace place, std::uint64_t max_bytes, bool is_default,
+                bool is_shared = false)
+      : memory_(memory),
+        place_(place),
+        max_bytes_(max_bytes),
+        is_default_(is_default),
+        is_shared_(is_shared) {}
   /// Another process's pool.
   MemPoolObject(PoolPlace place, const SharedFile& origin)
-      : place_(place), max_bytes_(0), is_default_(false), is_shared_(true), origin_(origin) {}
+      : memory_(PoolMemory::pinned),
+        place_(place),
+        max_bytes_(0),
+        is_default_(false),
+        is_shared_(true),
+        origin_(origin) {}
 
+  PoolMemory memory() const noexcept { return memory_; }
   PoolPlace place() const noexcept { return place_; }
   bool is_default() const noexcept { return is_default_; }
   /// True if other processes can open it.
@@ -53,6 +69,7 @@ class MemPoolObject {
  private:
   int& flag(CUmemPool_attribute attribute) QUERN_REQUIRES(mutex_);
 
+  const PoolMemory memory_;
   const PoolPlace place_;
   const std::uint64_t max_bytes_;
   const bool is_default_;

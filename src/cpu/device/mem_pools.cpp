@@ -91,7 +91,7 @@ void MemPoolObject::write(CUmemPool_attribute attribute, const void* value) {
 }
 
 CUmemAccess_flags MemPoolObject::access(PoolPlace from) {
-  if (from == place_) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  if (from == place_ || memory_ == PoolMemory::managed) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   const base::LockGuard lock(mutex_);
   const auto found = access_.find(from);
   return found == access_.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : found->second;
@@ -99,8 +99,9 @@ CUmemAccess_flags MemPoolObject::access(PoolPlace from) {
 
 void MemPoolObject::set_access(PoolPlace from, CUmemAccess_flags flags) {
   require(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-  // The access of the pool's own place cannot be taken away.
-  if (from == place_) return require(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  // The access of the pool's own place cannot be taken away, nor that to managed memory.
+  if (from == place_ || memory_ == PoolMemory::managed)
+    return require(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   const base::LockGuard lock(mutex_);
   access_[from] = flags;
 }
@@ -111,26 +112,32 @@ PoolCharge::PoolCharge(std::shared_ptr<MemPoolObject> pool, CUmemoryPool handle,
 }
 
 MemPools::MemPools(ObjectTables& objects, std::uint32_t device_count) {
-  for (PoolPlace place = kHostPlace; place < static_cast<PoolPlace>(device_count); ++place)
-    defaults_.push_back(objects.add(std::make_shared<MemPoolObject>(place, 0, true)));
+  const auto add = [&](PoolMemory memory, PoolPlace place) {
+    defaults_[{memory, place}] = objects.add(std::make_shared<MemPoolObject>(memory, place, 0, true));
+  };
+  add(PoolMemory::managed, kNoPlace);
+  for (PoolPlace place = kHostPlace; place < static_cast<PoolPlace>(device_count); ++place) {
+    add(PoolMemory::pinned, place);
+    add(PoolMemory::managed, place);
+  }
   const base::LockGuard lock(mutex_);
   current_ = defaults_;
 }
 
-CUmemoryPool MemPools::current_of(PoolPlace place) {
+CUmemoryPool MemPools::current_of(PoolMemory memory, PoolPlace place) {
   const base::LockGuard lock(mutex_);
-  return current_[index_of(place)];
+  return current_.at({memory, place});
 }
 
-void MemPools::set_current(PoolPlace place, CUmemoryPool pool) {
+void MemPools::set_current(PoolMemory memory, PoolPlace place, CUmemoryPool pool) {
   const base::LockGuard lock(mutex_);
-  current_[index_of(place)] = pool;
+  current_[{memory, place}] = pool;
 }
 
 void MemPools::leave(CUmemoryPool pool) {
   const base::LockGuard lock(mutex_);
-  for (std::size_t place = 0; place < current_.size(); ++place)
-    if (current_[place] == pool) current_[place] = defaults_[place];
+  for (auto& [which, current] : current_)
+    if (current == pool) current = defaults_.at(which);
 }
 
 }  // namespace quern::cpu::device

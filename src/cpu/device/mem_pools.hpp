@@ -4,9 +4,9 @@
 
 #include <cuda.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <map>
+#include <utility>
 
 #include "base/thread_annotations.hpp"
 #include "cpu/device/mem_pool.hpp"
@@ -19,20 +19,18 @@ class MemPools {
  public:
   MemPools(ObjectTables& objects, std::uint32_t device_count);
 
-  CUmemoryPool default_of(PoolPlace place) const noexcept { return defaults_[index_of(place)]; }
-  CUmemoryPool current_of(PoolPlace place) QUERN_EXCLUDES(mutex_);
-  void set_current(PoolPlace place, CUmemoryPool pool) QUERN_EXCLUDES(mutex_);
+  CUmemoryPool default_of(PoolMemory memory, PoolPlace place) const { return defaults_.at({memory, place}); }
+  CUmemoryPool current_of(PoolMemory memory, PoolPlace place) QUERN_EXCLUDES(mutex_);
+  void set_current(PoolMemory memory, PoolPlace place, CUmemoryPool pool) QUERN_EXCLUDES(mutex_);
   /// Places that use the pool use their default one from now on.
   void leave(CUmemoryPool pool) QUERN_EXCLUDES(mutex_);
 
  private:
-  static std::size_t index_of(PoolPlace place) noexcept {
-    return static_cast<std::size_t>(place - kHostPlace);
-  }
+  using Pools = std::map<std::pair<PoolMemory, PoolPlace>, CUmemoryPool>;
 
-  std::vector<CUmemoryPool> defaults_;
+  Pools defaults_;
   base::Mutex mutex_;
-  std::vector<CUmemoryPool> current_ QUERN_GUARDED_BY(mutex_);
+  Pools current_ QUERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace quern::cpu::device

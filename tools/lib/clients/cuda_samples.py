@@ -23,6 +23,7 @@ NVRTC = ("0_Introduction/clock_nvrtc", "0_Introduction/matrixMul_nvrtc", "0_Intr
          "0_Introduction/simpleAtomicIntrinsics_nvrtc", "0_Introduction/vectorAdd_nvrtc", "2_Concepts_and_Techniques/inlinePTX_nvrtc",
          "5_Domain_Specific/BlackScholes_nvrtc", "5_Domain_Specific/binomialOptions_nvrtc",
          "5_Domain_Specific/quasirandomGenerator_nvrtc")
+EXTRA = {"3_CUDA_Features/memMapIPCDrv": ["COMMON/helper_multiprocess.cpp"]}
 # The samples ask NVRTC for machine code of a GPU. They take PTX as well.
 PTX_INSTEAD = ("-DnvrtcGetCUBIN=nvrtcGetPTX", "-DnvrtcGetCUBINSize=nvrtcGetPTXSize")
 WAIVED = 2  # EXIT_WAIVED of the samples
@@ -44,13 +45,27 @@ def build(job, folder, include):
                    f"-I{job.source}/Common", kernels.replace("64." + kind, ".cu")]
         if (ended := job.run(command, folder / "kernels.log", folder, on_device=False)).status:
             return f"nvcc ended with {ended.status}"
-    sources = sorted(each.name for each in folder.iterdir() if each.suffix in (".cpp", ".c"))
+    for source in folder.glob("*.c"):
+        ended = job.run(["gcc", "-std=gnu11", "-O1", "-w", f"-I{job.source}/Common", f"-I{include}", "-c", source.name], folder / "c.log", folder,
+                        on_device=False)
+        if ended.status:
+            return f"the compiler ended with {ended.status}"
+    sources = sorted(each.name for each in folder.iterdir() if each.suffix in (".cpp", ".o")) + EXTRA.get(job_name(folder), [])
+    sources = [source.replace("COMMON", f"{job.source}/Common") for source in sources]
     command = ["g++", "-std=c++17", "-O1", "-fpermissive", "-w", *PTX_INSTEAD, f"-I{job.source}/Common", f"-I{include}", *sources, "-o", "sample",
                f"-L{job.libcuda}", f"-L{toolkit}/lib64", "-lcuda", "-lnvrtc", "-ldl", "-lpthread", "-lrt"]
     if "simpleDrvRuntime" in folder.name:
-        command.append("-lcudart")
+        command.append("-lcudart")  # also in the samples' own build
     ended = job.run(command, folder / "build.log", folder, on_device=False)
     return f"the compiler ended with {ended.status}" if ended.status else None
+
+
+def show_headers(folder, include):
+    """Puts the toolkit's headers beside the program: NVRTC searches where a sample finds cooperative_groups.h."""
+    for where in (include, include / "cccl"):
+        for each in where.iterdir() if where.is_dir() else ():
+            if not (folder / each.name).exists():
+                (folder / each.name).symlink_to(each)
 
 
 def job_name(folder):
@@ -65,7 +80,8 @@ def cases(job):
         folder.mkdir()
         if problem := build(job, folder, include):
             return Case(name, "failed", problem)
-        (folder / "cooperative_groups.h").symlink_to(include / "cooperative_groups.h")
+        if name in NVRTC:
+            show_headers(folder, include)
         ended = job.run(["./sample"], folder / "run.log", folder, seconds=600)
         if ended.status == WAIVED:
             return Case(name, "skipped", "the sample says that the device lacks what it shows")

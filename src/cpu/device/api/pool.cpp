@@ -43,10 +43,11 @@ void allocate(Driver& driver, const std::shared_ptr<ContextState>& context, CUde
   const std::shared_ptr<MemPoolObject> pool = find_pool(driver, handle);
   require(pointer != nullptr && !pool->origin());
   const auto its_stream = driver.find_stream(stream, context);
-  const bool on_host = pool->place() == kHostPlace;
+  const bool is_managed = pool->memory() == PoolMemory::managed;
+  const bool on_host = !is_managed && pool->place() == kHostPlace;
   require(on_host || pool->access(place_of(*context)) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   if (is_capturing(driver, *context, *its_stream)) {
-    require(!on_host, CUDA_ERROR_NOT_SUPPORTED);  // graphs have device memory alone here
+    require(!on_host && !is_managed, CUDA_ERROR_NOT_SUPPORTED);  // graphs have device memory alone here
     *pointer = capture_allocation(driver, *context, its_stream, bytes);
     return;
   }
@@ -55,11 +56,12 @@ void allocate(Driver& driver, const std::shared_ptr<ContextState>& context, CUde
     return;
   }
   auto charge = std::make_shared<PoolCharge>(pool, handle, bytes);
-  const unsigned flags = on_host ? engine::kPooledOnHost : 0;
-  auto allocation = driver.allocate(*context, AllocationKind::pooled, bytes, flags);
+  const AllocationKind kind = is_managed ? AllocationKind::managed : AllocationKind::pooled;
+  const unsigned flags = is_managed ? unsigned{CU_MEM_ATTACH_GLOBAL} : on_host ? engine::kPooledOnHost : 0U;
+  auto allocation = driver.allocate(*context, kind, bytes, flags);
   if (allocation == nullptr) {  // streams free memory when they reach the call
     driver.contexts().synchronize(context->id);
-    allocation = driver.allocate(*context, AllocationKind::pooled, bytes, flags);
+    allocation = driver.allocate(*context, kind, bytes, flags);
   }
   require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
   allocation->charge = std::move(charge);
@@ -81,16 +83,32 @@ PoolPlace place_of(Driver& driver, const CUmemLocation& location) {
   }
 }
 
-PoolPlace place_of(Driver& driver, const CUmemLocation* location, CUmemAllocationType type) {
-  require(location != nullptr && type != CU_MEM_ALLOCATION_TYPE_INVALID);
-  require(type == CU_MEM_ALLOCATION_TYPE_PINNED, CUDA_ERROR_NOT_SUPPORTED);
-  return place_of(driver, *location);
+/// Ends an allocation of a pool, but not its memory; null if it is none.
+std::shared_ptr<engine::Allocation> take_out(Driver& driver, const void* pointer) {
+  auto pooled = driver.memory().remove(pointer, AllocationKind::pooled);
+  if (pooled != nullptr) return pooled;
+  const auto found = driver.memory().find(pointer);
+  const bool of_pool = found != nullptr && found->charge != nullptr;
+  return of_pool ? driver.memory().remove(pointer, AllocationKind::managed) : nullptr;
 }
 
-void set_current(Driver& driver, PoolPlace place, CUmemoryPool pool) {
+struct PoolId {
+  PoolMemory memory;
+  PoolPlace place;
+};
+
+PoolId id_of(Driver& driver, const CUmemLocation* location, CUmemAllocationType type) {
+  require(location != nullptr &&
+          (type == CU_MEM_ALLOCATION_TYPE_PINNED || type == CU_MEM_ALLOCATION_TYPE_MANAGED));
+  if (type == CU_MEM_ALLOCATION_TYPE_PINNED) return {PoolMemory::pinned, place_of(driver, *location)};
+  if (location->type == CU_MEM_LOCATION_TYPE_NONE) return {PoolMemory::managed, kNoPlace};
+  return {PoolMemory::managed, place_of(driver, *location)};
+}
+
+void set_current(Driver& driver, PoolId id, CUmemoryPool pool) {
   const std::shared_ptr<MemPoolObject> object = find_pool(driver, pool);
-  require(object->place() == place && !object->origin());
-  driver.mem_pools().set_current(place, pool);
+  require(object->memory() == id.memory && object->place() == id.place && !object->origin());
+  driver.mem_pools().set_current(id.memory, id.place, pool);
 }
 
 }  // namespace
@@ -100,7 +118,7 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
     Driver& driver = Driver::get();
     const auto ordinal = static_cast<PoolPlace>(driver.device(device));
     require(pool != nullptr);
-    *pool = driver.mem_pools().default_of(ordinal);
+    *pool = driver.mem_pools().default_of(PoolMemory::pinned, ordinal);
   });
 }
 
@@ -109,14 +127,14 @@ CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
     Driver& driver = Driver::get();
     const auto ordinal = static_cast<PoolPlace>(driver.device(device));
     require(pool != nullptr);
-    *pool = driver.mem_pools().current_of(ordinal);
+    *pool = driver.mem_pools().current_of(PoolMemory::pinned, ordinal);
   });
 }
 
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
   return entry([&] {
     Driver& driver = Driver::get();
-    set_current(driver, static_cast<PoolPlace>(driver.device(device)), pool);
+    set_current(driver, {PoolMemory::pinned, static_cast<PoolPlace>(driver.device(device))}, pool);
   });
 }
 
@@ -124,7 +142,8 @@ CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location, CUm
   return entry([&] {
     Driver& driver = Driver::get();
     require(pool != nullptr);
-    *pool = driver.mem_pools().default_of(place_of(driver, location, type));
+    const PoolId id = id_of(driver, location, type);
+    *pool = driver.mem_pools().default_of(id.memory, id.place);
   });
 }
 
@@ -132,14 +151,15 @@ CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAlloc
   return entry([&] {
     Driver& driver = Driver::get();
     require(pool != nullptr);
-    *pool = driver.mem_pools().current_of(place_of(driver, location, type));
+    const PoolId id = id_of(driver, location, type);
+    *pool = driver.mem_pools().current_of(id.memory, id.place);
   });
 }
 
 CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
   return entry([&] {
     Driver& driver = Driver::get();
-    set_current(driver, place_of(driver, location, type), pool);
+    set_current(driver, id_of(driver, location, type), pool);
   });
 }
 
@@ -147,11 +167,12 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   return entry([&] {
     Driver& driver = Driver::get();
     require(pool != nullptr && properties != nullptr && properties->win32SecurityAttributes == nullptr);
-    const PoolPlace place = place_of(driver, &properties->location, properties->allocType);
+    const PoolId id = id_of(driver, &properties->location, properties->allocType);
     const bool is_shared = properties->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    require(!is_shared || place != kHostPlace);
+    require(!is_shared || (id.memory == PoolMemory::pinned && id.place != kHostPlace));
     require(is_shared || properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE, CUDA_ERROR_NOT_SUPPORTED);
-    *pool = driver.add(std::make_shared<MemPoolObject>(place, properties->maxSize, false, is_shared));
+    *pool = driver.add(
+        std::make_shared<MemPoolObject>(id.memory, id.place, properties->maxSize, false, is_shared));
   });
 }
 
@@ -208,7 +229,8 @@ CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream strea
   return entry([&] {
     Driver& driver = Driver::get();
     const auto context = driver.current();
-    allocate(driver, context, pointer, bytes, driver.mem_pools().current_of(place_of(*context)), stream);
+    allocate(driver, context, pointer, bytes,
+             driver.mem_pools().current_of(PoolMemory::pinned, place_of(*context)), stream);
   });
 }
 
@@ -229,7 +251,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
     if (is_capturing(driver, *context, *its_stream))
       return record(driver, its_stream, free_contents(pointer));
     if (pointer == 0) return;
-    auto allocation = driver.memory().remove(reinterpret_cast<const void*>(pointer), AllocationKind::pooled);
+    auto allocation = take_out(driver, reinterpret_cast<const void*>(pointer));
     require(allocation != nullptr);
     engine::TransferJob job;  // of no bytes: it only keeps the memory until the stream gets there
     job.destination = allocation->base;
