@@ -135,6 +135,10 @@ def bits(save):
                      (v >> 3) & 255, ~v & 65535, 1 if v > 1000 else 2, signed * signed])
     save("python/bits_values.npy", values)
     save("python/bits_results.npy", np.array(rows, np.int64))
+    save("python/bits_int8_counts.npy", np.array([bin(abs(v)).count("1") for v in range(-128, 128)], np.uint8))
+    wide = np.concatenate([[-(2**63), -(2**63) + 1, 2**63 - 1, -(2**31), 2**31, -1, 0, 1], rng(36).integers(-(2**63), 2**63, 56)]).astype(np.int64)
+    save("python/bits_int64.npy", wide)
+    save("python/bits_int64_counts.npy", np.array([bin(abs(v)).count("1") for v in wide.tolist()], np.uint8))
 
 
 ONE = [math.sqrt, math.exp, math.log, math.log10, math.sin, math.atan, math.tanh, math.asinh, math.floor, math.ceil, math.erf, math.degrees]

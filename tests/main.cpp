@@ -4,8 +4,7 @@
 #include <cstdlib>
 
 int main(int argc, char** argv) {
-  // No test is served from the user's compile cache; those of the cache itself say so and have folders of
-  // their own.
+  // Tests do not use the user's compile cache. Tests of the cache itself use separate folders.
   if (std::getenv("QUERN_TEST_CACHE") == nullptr) ::setenv("QUERN_CACHE", "0", 1);
   return doctest::Context(argc, argv).run();
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bits of integers: CUDA's functions for them, and unsigned types, whose results Numba widens to 64 bits."""
+"""The bits of integers: CUDA's and NumPy's functions for them, and unsigned types, whose results Numba widens to 64 bits."""
+import numpy as np
 from numba import cuda, uint8, uint32, int32
 
 
@@ -18,3 +19,10 @@ def bits(values, out):
         out[i, 7] = ~v & 0xFFFF
         out[i, 8] = cuda.selp(v > 1000, 1, 2)
         out[i, 9] = int32(v) * int32(v)
+
+
+@cuda.jit
+def one_bits(values, out):
+    i = cuda.grid(1)
+    if i < values.size:
+        out[i] = np.bitwise_count(values[i])

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 constexpr std::size_t kWidestLine = 120;
-constexpr std::uint32_t kMostBlankLines = 3;  // larger gaps become a #line
+constexpr std::uint32_t kMostBlankLines = 3;  // larger gaps become a #line directive
 
 Diagnostic failure(const std::string& file, std::string code, std::string message, std::string hint) {
   Diagnostic diagnostic;
@@ -90,8 +90,8 @@ class Translation {
     return failure(file, "unknown-kernel", fmt::format("{} has no kernel '{}'", file, entry), hint);
   }
 
-  /// The file has no kernel of that name at its own level, or no kernel at all; those inside functions are
-  /// listed.
+  /// Returns the error for a file that has no kernel of that name at its level, or no kernel at all. Lists
+  /// those inside functions.
   Diagnostic without_kernel(const std::string& entry) {
     for (const HiddenKernel& hidden : names_.hidden_kernels()) {
       if (!entry.empty() && hidden.name != entry) continue;
@@ -142,7 +142,7 @@ class Translation {
     return !report_.failed();
   }
 
-  /// If the decorator gives signatures, arguments are converted to the first one that accepts them.
+  /// If the decorator gives signatures, converts arguments to the first one that accepts them.
   bool fit(const Declaration& kernel, const SignatureTypes& given, std::vector<Type>& types) {
     for (const bool exact : {true, false})
       for (const SignatureTypes& declared : kernel.signatures) {
@@ -170,7 +170,7 @@ class Translation {
       out.push_back(fmt::format("--maxrregcount={}", kernel.options.max_registers));
   }
 
-  /// A name of its own for every specialisation: the author's for the first.
+  /// Gives every specialisation a unique name: the first one gets the author's.
   void name_functions() {
     std::vector<std::string> taken;
     for (const Specialisation* specialisation : program_.specialisations()) {
@@ -242,7 +242,7 @@ class Translation {
     return text;
   }
 
-  /// The records that the program uses, those inside others first.
+  /// Emits the records that the program uses; nested records come first.
   CppText records() {
     CppText text;
     std::vector<Type> seen;
@@ -269,7 +269,7 @@ class Translation {
     return widest;
   }
 
-  /// A struct with the same layout: padding is written out; it is packed if fields are not aligned.
+  /// Emits a struct with the same layout: it has explicit padding, and is packed if fields are not aligned.
   static CppText record(Type type) {
     bool aligned = true;
     for (const Field& field : type->fields) {
@@ -289,14 +289,14 @@ class Translation {
     return text + "};\n";
   }
 
-  /// Appends the lines with directives that keep NVRTC's line numbers at the author's: blank lines for short
-  /// gaps, #line for others.
+  /// Appends the lines such that NVRTC's line numbers are those of the author: with blank lines for short
+  /// gaps, and #line for others.
   void append(const std::vector<Line>& lines, std::string& text) const {
-    std::uint32_t next = 0;  // the number that the next line would have
-    std::size_t width = 0;   // of the line before
+    std::uint32_t next = 0;  // number of the next line
+    std::size_t width = 0;   // width of the previous line
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const Line& line = lines[i];
-      // Statements from one line of the author's source are joined on one line, if they fit.
+      // Statements from one line of the author's source share a line if they fit.
       const bool joins = i > 0 && line.source != 0 && line.is_statement &&
                          line.source == lines[i - 1].source && lines[i - 1].is_statement &&
                          line.depth == lines[i - 1].depth;
@@ -331,7 +331,7 @@ class Translation {
     return text;
   }
 
-  /// Lines may end in a carriage return alone.
+  /// A line may end in a carriage return alone.
   static std::string with_newlines(std::string text) {
     for (std::size_t at = text.find('\r'); at != std::string::npos; at = text.find('\r', at + 1))
       if (at + 1 == text.size() || text[at + 1] != '\n') text[at] = '\n';
@@ -347,7 +347,7 @@ class Translation {
   Unit unit_;
 };
 
-/// The first byte that is not part of a UTF-8 character; npos if there is none.
+/// The first byte that is not part of a valid UTF-8 character; npos if there is none.
 std::size_t first_beyond_utf8(std::string_view text) {
   const auto byte = [&](std::size_t at) {
     return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
@@ -370,8 +370,8 @@ std::size_t first_beyond_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
-/// True if one of the first two lines has a comment such as "# -*- coding: latin-1 -*-" that names another
-/// coding.
+/// True if one of the first two lines has a comment such as "# -*- coding: latin-1 -*-" that declares an
+/// encoding other than UTF-8.
 bool names_coding(std::string_view text) {
   for (int line = 0; line < 2; ++line) {
     const std::string_view each = text.substr(0, text.find_first_of("\r\n"));

@@ -21,18 +21,18 @@ std::optional<StreamView> named(StreamView stream) {
 HostArguments::HostArguments(const std::shared_ptr<runtime::Context>& context, StreamView stream,
                              std::span<const Argument> arguments)
     : stream_(named(stream)) {
-  travelling_.reserve(arguments.size());
+  device_copies_.reserve(arguments.size());
   arguments_.reserve(arguments.size());
   for (const Argument& argument : arguments) {
     if (argument.kind() == Argument::Kind::host)
-      travelling_.push_back({argument.host(), nullptr, send(context, *argument.host())});
+      device_copies_.push_back({argument.host(), nullptr, send(context, *argument.host())});
     else if (argument.kind() == Argument::Kind::smart)
-      travelling_.push_back({nullptr, argument.smart(), argument.smart()->device()});
+      device_copies_.push_back({nullptr, argument.smart(), argument.smart()->device()});
     else {
       arguments_.push_back(argument);
       continue;
     }
-    arguments_.emplace_back(travelling_.back().device);
+    arguments_.emplace_back(device_copies_.back().device);
   }
 }
 
@@ -56,16 +56,16 @@ DeviceNDArray HostArguments::send(const std::shared_ptr<runtime::Context>& conte
 }
 
 void HostArguments::expect_writes() const noexcept {
-  for (const Travelling& argument : travelling_)
+  for (const DeviceCopy& argument : device_copies_)
     if (argument.smart != nullptr) runtime::expect_writes(*argument.smart->state());
 }
 
 void HostArguments::copy_back() const {
   // This is done for all arguments before any copy, since a copy may fail.
-  for (const Travelling& argument : travelling_)
+  for (const DeviceCopy& argument : device_copies_)
     if (argument.smart != nullptr)
       runtime::remember_use(*argument.smart->state(), stream_.value_or(StreamView()));
-  for (const Travelling& argument : travelling_) {
+  for (const DeviceCopy& argument : device_copies_) {
     if (argument.smart != nullptr)
       argument.smart->mark_changed(Where::device);
     else if (argument.host->transfer != Transfer::in && stream_)

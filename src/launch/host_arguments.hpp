@@ -32,7 +32,7 @@ class HostArguments {
   void copy_back() const;
 
  private:
-  struct Travelling {
+  struct DeviceCopy {
     const HostArgument* host = nullptr;  ///< of a host array
     const SmartArray* smart = nullptr;   ///< of a SmartArray
     DeviceNDArray device;
@@ -40,13 +40,13 @@ class HostArguments {
   DeviceNDArray send(const std::shared_ptr<runtime::Context>& context, const HostArgument& host) const;
 
   static constexpr std::size_t kInline = 12;
-  static constexpr std::size_t kInlineBytes = kInline * (sizeof(Travelling) + sizeof(Argument)) + 64;
+  static constexpr std::size_t kInlineBytes = kInline * (sizeof(DeviceCopy) + sizeof(Argument)) + 64;
 
   const std::optional<StreamView> stream_;
   alignas(std::max_align_t) std::array<std::byte, kInlineBytes> inline_;
   std::pmr::monotonic_buffer_resource memory_{inline_.data(), inline_.size()};
-  std::pmr::vector<Travelling> travelling_ =
-      std::pmr::vector<Travelling>(&memory_);  ///< arguments_ point into it
+  std::pmr::vector<DeviceCopy> device_copies_ =
+      std::pmr::vector<DeviceCopy>(&memory_);  ///< arguments_ point into it
   // Not in braces: these would make a list with an argument that is an address.
   std::pmr::vector<Argument> arguments_ = std::pmr::vector<Argument>(&memory_);
 };

@@ -62,7 +62,7 @@ constexpr std::size_t kOpcodeCount = 0
 #include "ptx/isa.def"
     ;
 
-// Calls `visit` for each part of `text` between `separator`s; none for an empty text.
+// Calls `visit` for each part of `text` between `separator`s. Does not call it for an empty text.
 template <class Visit>
 void split(std::string_view text, char separator, Visit visit) {
   while (!text.empty()) {
@@ -154,7 +154,7 @@ bool FormTableBuilder::role(std::string_view& text, OperandSpec& into) {
   return false;
 }
 
-// "i", "i16" or "i4/8/16"
+// Parses "i", "i16" or "i4/8/16".
 bool FormTableBuilder::values(std::string_view& text, OperandSpec& into) {
   for (std::uint8_t& value : into.values) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

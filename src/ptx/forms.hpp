@@ -14,9 +14,10 @@
 
 namespace quern::ptx {
 
-inline constexpr std::uint32_t kOnly = 1000;  ///< added to a form's sm: exactly that target's 'a' variant
+/// if this is added to a form's `sm`, the form exists only for the 'a' variant of exactly that target.
+inline constexpr std::uint32_t kOnly = 1000;
 
-/// Types and modifiers under one numbering: types first.
+/// Types and modifiers have one numbering, in which types come first.
 inline constexpr std::size_t kTypeCount = 1
 #define QUERN_PTX_TYPE(name, text, bits, kind) +1
 #include "ptx/words.def"
@@ -51,20 +52,21 @@ enum class Role : std::uint8_t {
 struct TypeRule {
   enum class Kind : std::uint8_t { dotted, wide, fixed, address, any };
   Kind kind = Kind::any;
-  std::uint8_t index = 0;  ///< of the dotted type
-  Type type = Type::none;  ///< fixed
+  std::uint8_t index = 0;  ///< index of the dotted type
+  Type type = Type::none;  ///< the type if `kind` is `fixed`
 };
 
 struct OperandSpec {
-  static constexpr std::uint8_t kOne = 0;           ///< a plain operand
-  static constexpr std::uint8_t kAsModifier = 254;  ///< .v2, .v4, .v8, else a plain operand
+  static constexpr std::uint8_t kOne = 0;  ///< a plain operand
+  /// as .v2, .v4 or .v8 says; without these a plain operand
+  static constexpr std::uint8_t kAsModifier = 254;
   static constexpr std::uint8_t kAnyVector = 255;
   Role role = Role::anything;
-  std::uint8_t count = kOne;  ///< or the length of a vector
+  std::uint8_t count = kOne;  ///< kOne, kAsModifier, or the length of a vector
   TypeRule type;
   std::array<std::uint8_t, 3> values{};  ///< an immediate must be one of these; unused ones are 0
   bool optional = false;
-  bool relaxed = false;        ///< ~
+  bool relaxed = false;        ///< flag ~ of isa.def, as the flags below
   bool negatable = false;      ///< !
   bool sinkable = false;       ///< _
   bool pair_allowed = false;   ///< | or &
@@ -81,14 +83,14 @@ enum class Lowering : std::uint8_t {
 #define QUERN_PTX_LOWERING(name, why) name,
 #include "ptx/isa.def"
 };
-/// Empty for families that are lowered.
+/// Returns the reason why the CPU device rejects the forms; empty if it lowers them.
 std::string_view refusal(Lowering lowering) noexcept;
 
 struct Form {
   Opcode opcode{};
   std::string_view words;  ///< as written in isa.def
   std::string_view operands;
-  std::uint32_t version = 0;  ///< 62: 6.2
+  std::uint32_t version = 0;  ///< 62 means 6.2
   std::uint32_t sm = 0;
   Lowering lowering{};
   std::vector<WordSlot> slots;
@@ -97,13 +99,13 @@ struct Form {
   std::vector<OperandSpec> specs;
 };
 
-/// The requirements of a word, independent of its instruction.
+/// The version and target that a word requires in any instruction.
 struct WordNeeds {
   std::uint16_t version = 0;
   std::uint16_t sm = 0;
 };
 
-/// From `version` on, targets from `sm` on have only the forms of the opcode with the word.
+/// From `version` on, targets from `sm` on have only the forms of the opcode that contain the word.
 struct Removal {
   Opcode opcode{};
   std::size_t word = 0;
@@ -113,7 +115,7 @@ struct Removal {
 
 class FormTable {
  public:
-  /// The table; made at the first call, never changed.
+  /// The table. The first call creates it; it never changes.
   static const FormTable& instance();
 
   /// The forms of one opcode, contiguous and in the order of isa.def; the first has index
@@ -130,7 +132,7 @@ class FormTable {
  private:
   friend class FormTableBuilder;
   std::vector<Form> forms_;
-  std::vector<std::uint16_t> first_;  ///< by opcode, one more at the end
+  std::vector<std::uint16_t> first_;  ///< index of the first form by opcode, with one more element at the end
   std::vector<WordSet> sets_;
   std::vector<WordNeeds> needs_;
   std::vector<Removal> removals_;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vocabulary of PTX, expanded from the tables: opcodes and instruction forms (isa.def), modifiers, types,
-// state spaces, special registers (words.def). Names are the PTX word; a C++ keyword gets a trailing
-// underscore (and_, or_, const_), a leading digit gets a "_" before it (2d -> _2d), a "::" becomes "_"
-// (shared::cta -> shared_cta), so does a "."
-// (%tid.x -> tid_x).
+// state spaces, special registers (words.def). The C++ name is the PTX word, with these changes: a C++
+// keyword gets a trailing underscore (and_, or_, const_), a leading digit gets a "_" before it (2d -> _2d),
+// and "::" and "." become "_" (shared::cta -> shared_cta, %tid.x -> tid_x).
 #pragma once
 
 #include <cstddef>

@@ -14,12 +14,12 @@ namespace {
 
 bool is_declaration(const Variable& variable) { return variable.linkage == Linkage::extern_; }
 bool is_declaration(const Function& function) { return !function.defined; }
-/// Dynamic shared memory: of any type and extent, wherever it is named.
+/// True for dynamic shared memory. It may have any type and extent in each module that declares it.
 bool is_dynamic_shared(const Variable& variable) {
   return is_declaration(variable) && variable.space == Space::shared;
 }
 
-/// Known in its own module only.
+/// True for a variable that is visible in its own module only.
 bool is_private(const Variable& variable) { return variable.linkage == Linkage::none; }
 bool is_private(const Function& function) {
   return function.linkage == Linkage::none && function.defined && !function.entry;
@@ -68,8 +68,9 @@ bool both_define(const Symbol& a, const Symbol& b) {
 struct Mapping {
   std::vector<std::uint32_t> variables;
   std::vector<std::uint32_t> functions;
-  std::unordered_map<std::string, std::string> names;  ///< of those that are called otherwise there
-  std::map<std::uint32_t, std::uint32_t> files;        ///< by their numbers
+  /// new names of the symbols that are renamed in the result
+  std::unordered_map<std::string, std::string> names;
+  std::map<std::uint32_t, std::uint32_t> files;  ///< from file number to file number
 };
 
 class Linker {
@@ -103,7 +104,7 @@ class Linker {
     errors_.push_back(std::move(diagnostic));
   }
 
-  /// The newest version and target, and all files.
+  /// Sets the newest version and target of all inputs, and collects their files.
   void header() {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const Module& module = inputs_[i].module;
@@ -130,7 +131,7 @@ class Linker {
     }
   }
 
-  /// Names that are private to a module and taken by another.
+  /// Renames symbols that are private to a module if another module has the name.
   void rename() {
     std::map<std::string_view, int> uses;
     for (const LinkInput& input : inputs_) {
@@ -227,7 +228,7 @@ class Linker {
     for (SourceLocation& location : function.locations) {
       const auto file = mapping.files.find(location.file);
       if (file != mapping.files.end()) location.file = file->second;
-      location.function_name.clear();  // stood in a debug section
+      location.function_name.clear();  // the debug section that it refers to is dropped
     }
   }
 
@@ -252,7 +253,8 @@ class Linker {
   std::vector<Mapping> mappings_;
   Module result_;
   std::unordered_map<std::string, std::uint32_t> variables_, functions_;  ///< indices in the result
-  std::unordered_map<std::string, std::size_t> origins_;  ///< the input of each symbol of the result
+  /// the input that each symbol of the result comes from
+  std::unordered_map<std::string, std::size_t> origins_;
   Diagnostics errors_;
 };
 

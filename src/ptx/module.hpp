@@ -23,22 +23,21 @@ struct TextPosition {
   friend bool operator==(const TextPosition&, const TextPosition&) = default;
 };
 
-/// The position in the author's source of an instruction (`.loc`): file is an index into
-/// Module::files (its `.file` number); line 0 if not known. `inlined_at` is an index into
-/// Function::locations, or kNoIndex.
+/// The position of an instruction in the author's source (`.loc`). `file` is an index into Module::files (the
+/// number of a `.file`); line 0: not known. `inlined_at` is an index into Function::locations, or kNoIndex.
 struct SourceLocation {
   std::uint32_t file = 0;
   std::uint32_t line = 0;
   std::uint32_t column = 0;
-  std::string function_name;  ///< from `function_name` in .loc, where given
+  std::string function_name;  ///< from `function_name` in .loc; empty if it has none
   std::uint32_t inlined_at = 0xffffffffu;
   friend bool operator==(const SourceLocation&, const SourceLocation&) = default;
 };
 
 inline constexpr std::uint32_t kNoIndex = 0xffffffffu;
 
-/// `.reg` variable of one function. Names are unique within Function::registers: a name declared again in an
-/// inner scope gets its own entry, which the printer renames.
+/// A `.reg` variable of one function. Names are unique within Function::registers: a name that an inner scope
+/// declares again has its own entry, and the printer renames it.
 struct Register {
   std::string name;  ///< with its leading '%', if it has one
   Type type = Type::none;
@@ -50,7 +49,7 @@ struct Register {
 struct Initializer {
   std::uint64_t bits = 0;
   std::string symbol;       ///< empty for a number
-  std::int64_t addend = 0;  ///< symbol + addend
+  std::int64_t addend = 0;  ///< the value is symbol + addend
   bool generic = false;     ///< generic(symbol)
   std::uint64_t mask = 0;   ///< mask() operator: the byte of the address; 0 for the whole address
   friend bool operator==(const Initializer&, const Initializer&) = default;
@@ -66,7 +65,8 @@ struct Variable {
   Type type = Type::none;
   std::uint8_t vector = 1;
   Linkage linkage = Linkage::none;
-  std::uint32_t align = 0;               ///< in bytes; as written or the type's natural one
+  /// in bytes; as written, otherwise the natural alignment of the type
+  std::uint32_t align = 0;
   std::vector<std::uint64_t> extents;    ///< array dimensions; empty for a scalar; a first 0 means "[]"
   std::vector<Initializer> initializer;  ///< flattened, row-major; empty if the variable is zero
   std::optional<Space> pointer_space;    ///< `.ptr .space .align` on a kernel parameter
@@ -101,18 +101,19 @@ struct Operand;
 struct RegisterOperand {
   std::uint32_t index = kNoIndex;  ///< into Function::registers
   bool negated = false;
-  std::int16_t component = -1;  ///< the suffix, as selector.hpp numbers them; -1 if there is none
+  /// the component that the register's suffix selects, numbered as in selector.hpp; -1: no suffix
+  std::int16_t component = -1;
   friend bool operator==(const RegisterOperand&, const RegisterOperand&) = default;
 };
-/// An integer constant: its 64-bit two's complement bits; `is_unsigned` where the text says so (U suffix or >
-/// INT64_MAX).
+/// An integer constant: the bits of a 64-bit two's complement number. `is_unsigned`: the text has the suffix
+/// U, or the value is above INT64_MAX.
 struct IntegerOperand {
   std::uint64_t bits = 0;
   bool is_unsigned = false;
   friend bool operator==(const IntegerOperand&, const IntegerOperand&) = default;
 };
-/// A floating constant. `bits` are those of the double (0d or decimal text) or of the single (0f; `single`
-/// set).
+/// A floating-point constant. `bits` are those of a double (0d or decimal text), or of a single (0f) if
+/// `single` is set.
 struct FloatOperand {
   std::uint64_t bits = 0;
   bool single = false;
@@ -146,8 +147,8 @@ struct PairOperand {
   std::vector<Operand> elements;  ///< exactly two
   friend bool operator==(const PairOperand&, const PairOperand&) noexcept;
 };
-/// `[tex, {%f1, %f2}]`, `[tensor_map, {%r1, %r2}]`: an address of several parts, as textures and tensor
-/// copies use.
+/// `[tex, {%f1, %f2}]`, `[tensor_map, {%r1, %r2}]`: an address of several parts, as in textures and tensor
+/// copies.
 struct BracketOperand {
   std::vector<Operand> elements;
   friend bool operator==(const BracketOperand&, const BracketOperand&) noexcept;
@@ -177,9 +178,9 @@ struct Guard {
 
 using ModifierSet = std::bitset<kModifierCount>;
 
-/// One instruction. `opcode`, `modifiers` and `types` are as written; `form` is the row of isa.def it
-/// matches, set by the verifier (kNoForm before). Operands stand in the order of the text, destination first.
-/// For `call`: operands are {return list (VectorOperand, may be empty)}, {callee: SymbolOperand or
+/// One instruction. `opcode`, `modifiers` and `types` are as written. `form` is the row of isa.def that it
+/// matches; the verifier sets it (before that: kNoForm). Operands are in the order of the text, destination
+/// first. The operands of `call` are: {return list (VectorOperand, may be empty)}, {callee: SymbolOperand or
 /// RegisterOperand}, {arguments: VectorOperand}, and for an indirect call the prototype or table as a fourth.
 struct Instruction {
   Opcode opcode{};
@@ -195,9 +196,9 @@ struct Instruction {
   std::uint32_t location = kNoIndex;  ///< index into Function::locations
 
   bool has(Modifier modifier) const noexcept { return modifiers.test(static_cast<std::size_t>(modifier)); }
-  /// The type at `index` of `types`, Type::none beyond.
+  /// The type at `index` of `types`; Type::none if there are fewer.
   Type type(std::size_t index = 0) const noexcept { return index < types.size() ? types[index] : Type::none; }
-  /// The state space among the modifiers (ld/st/atom/...), Space::none for generic.
+  /// The state space that the modifiers name (ld/st/atom/...); Space::none means generic.
   Space space() const noexcept;
   /// 1, 2, 4 or 8 from .v2/.v4/.v8.
   unsigned vector_count() const noexcept;
@@ -300,8 +301,8 @@ struct Module {
 
   /// The entry or function called `name`, or null.
   const Function* find_function(std::string_view name) const noexcept;
-  /// The function with a body that a reference to `function` means: itself, or the one it is an alias of;
-  /// kNoIndex if there is only a declaration.
+  /// The function with a body that a reference to `function` means: the function itself, or the target of an
+  /// alias; kNoIndex if there is only a declaration.
   std::uint32_t definition_of(std::uint32_t function) const noexcept;
   friend bool operator==(const Module&, const Module&) = default;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions and operands as text.
+// Prints instructions and operands as text.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -81,7 +81,7 @@ class OperandPrinter {
 void OperandPrinter::operator()(const IntegerOperand& integer) {
   const auto value = static_cast<std::int64_t>(integer.bits);
   if (!integer.is_unsigned && integer.bits == std::uint64_t{1} << 63) {
-    out_ += "(-9223372036854775807-1)";  // the literal alone would be unsigned
+    out_ += "(-9223372036854775807-1)";  // the literal -9223372036854775808 would be unsigned
   } else if (!integer.is_unsigned) {
     fmt::format_to(std::back_inserter(out_), "{}", value);
   } else {

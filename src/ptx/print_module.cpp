@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules as text that parses back to an equal module. PTX requires names to be declared before their use, so
-// if anything refers to a later symbol, declarations of all come first.
+// Prints modules as text that parses back to an equal module. PTX requires that names are declared before
+// their use. So if anything refers to a later symbol, declarations of all symbols come first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -121,7 +121,7 @@ void ModulePrinter::initializer(const Variable& variable) {
   }
 }
 
-// The list of one row of `dimension`, with a list in it for each row of the next.
+// Prints the list of one row of `dimension`; it contains a list for each row of the next dimension.
 void ModulePrinter::rows(const Variable& variable, std::size_t dimension, std::size_t& next) {
   const bool innermost = dimension + 1 >= variable.extents.size();
   std::uint64_t length = variable.vector;
@@ -260,7 +260,8 @@ void ModulePrinter::performance(const Function& function) {
   for (const std::string& other : directives.others) write("\n{}", other);
 }
 
-// Runs of one type share a line. Parameters in .reg space are the first registers and declared already.
+// Consecutive registers of one type share a line. Parameters in .reg space are the first registers; they are
+// declared already.
 void ModulePrinter::registers(const Function& function) {
   const auto in_registers = [](const std::vector<Variable>& list) {
     return static_cast<std::size_t>(std::count_if(
@@ -313,7 +314,7 @@ void ModulePrinter::location(const Function& function, std::uint32_t index) {
   out_ += '\n';
 }
 
-// Locations are numbered in order, so each is written before its first use, after all earlier ones.
+// Prints locations in the order of their numbers: each one before its first use, after all earlier ones.
 void ModulePrinter::locations_up_to(const Function& function, std::uint32_t end) {
   for (; next_location_ < end && next_location_ < function.locations.size(); ++next_location_) {
     location(function, next_location_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the parts of the printer and the messages of the verifier.
+// Functions that the printer and the messages of the verifier share.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace quern::ptx {
 
-/// The name behind a reference; "?" for one that refers to nothing.
+/// The name of the symbol; "?" if the reference is to no symbol.
 std::string_view symbol_name(const Module& module, const Function& function, SymbolRef symbol);
 
-/// "add.rn.f32": the opcode with its words.
+/// The opcode with its words, such as "add.rn.f32".
 std::string instruction_name(const Instruction& instruction);
 
 }  // namespace quern::ptx

@@ -6,7 +6,7 @@
 namespace quern::ptx {
 namespace {
 
-// By number.
+// The names of the components 0 to 9.
 constexpr std::array<std::string_view, 10> kNames = {".x",  ".y",  ".z",  ".w",  ".b0",
                                                      ".b1", ".b2", ".b3", ".h0", ".h1"};
 constexpr std::array<std::string_view, 4> kColours = {".r", ".g", ".b", ".a"};
@@ -15,7 +15,7 @@ bool are_below(std::string_view digits, char limit) {
   return std::all_of(digits.begin(), digits.end(), [limit](char c) { return c >= '0' && c < limit; });
 }
 
-/// Two or three different bytes, the highest first.
+/// Parses two or three different byte numbers, the highest first.
 std::optional<std::int16_t> mask_named(std::string_view digits) {
   std::int16_t bits = 0;
   for (std::size_t i = 0; i < digits.size(); ++i) {

@@ -28,7 +28,7 @@ class Namer {
   std::unordered_map<std::string, std::uint32_t> next_suffix_;
 };
 
-// Parameters in .reg space are named through their register.
+// Parameters in .reg space get the name of their register.
 template <class Visit>
 void Namer::each_name(Visit visit) {
   for (auto* list : {&function_.returns, &function_.parameters}) {
@@ -53,7 +53,7 @@ void Namer::rename(std::string& name) {
   used_.insert(std::move(candidate));
 }
 
-// Names that are kept come first, so that no new name equals a later one.
+// Names that do not change are processed first, so that no new name equals one of them.
 void Namer::run() {
   std::vector<std::string*> clashing;
   each_name([&](std::string& name) {
@@ -63,7 +63,7 @@ void Namer::run() {
   for (std::string* name : clashing) rename(*name);
 }
 
-// The registers of .reg parameters are the first ones, returns before parameters.
+// The registers of .reg parameters come first: those of return values, then those of parameters.
 void follow_register_names(Function& function) {
   std::size_t index = 0;
   for (auto* list : {&function.returns, &function.parameters}) {
@@ -75,10 +75,10 @@ void follow_register_names(Function& function) {
   }
 }
 
-/// No character of a PTX name.
+/// A character that no PTX name contains.
 constexpr char kProvisional = '\x01';
 
-/// Replaces provisional names, also in initialisers, by names that nothing else in the module has.
+/// Replaces provisional names, also in initialisers, by names that are unique in the module.
 void name_static_variables(Module& module) {
   std::unordered_set<std::string> taken;
   std::unordered_map<std::string, std::string> final_names;

@@ -9,13 +9,13 @@
 
 namespace quern::ptx {
 
-/// The name, until the module is complete, of the module's variable number `variable` that a function's body
-/// declares as `name`. No PTX name equals it.
+/// The provisional name of the variable number `variable` of the module, which a function's body declares as
+/// `name`. No PTX name equals it. It is replaced when the module is complete.
 std::string provisional_name(std::string_view name, std::uint32_t variable);
 
-/// Replaces provisional names, the declared name if the module has no other symbol of it, and renames symbols
-/// that inner scopes declare again ("p" -> "p__1"), so that each function's names are one flat list that
-/// shadows no name of the module. Unique names are kept.
+/// Makes the names of each function one flat list that shadows no name of the module. Provisional names
+/// become the declared name if no other symbol of the module has it. Symbols that inner scopes declare again
+/// are renamed ("p" -> "p__1"). Names that are unique already do not change.
 void make_names_unique(Module& module);
 
 }  // namespace quern::ptx

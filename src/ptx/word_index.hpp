@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table from words to their numbers, built by the compiler: open addressing over twice as many slots as
+// A table from words to their numbers, computed at compile time: open addressing with twice as many slots as
 // words.
 #pragma once
 

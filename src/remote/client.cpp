@@ -198,15 +198,15 @@ struct Client::State {
     return {};
   }
 
-  /// The question to the servers.
-  struct Asking {
+  /// The request that is sent to one server after another.
+  struct ServerRequest {
     const CompileMessage& message;
     const Timeouts& timeouts;
     const Judge& judge;
   };
 
   /// Sorts an answer: done, or why the next server is to be asked.
-  Step take(std::size_t index, const HttpAnswer& http, const Asking& asking, Outcome& outcome) {
+  Step take(std::size_t index, const HttpAnswer& http, const ServerRequest& request, Outcome& outcome) {
     const std::string& server = options.servers[index].text;
     outcome.server = server;
     const auto no_answer = [&](const std::string& reason) {
@@ -221,9 +221,9 @@ struct Client::State {
     if (http.status == 200) {
       Expected<CompileAnswer> answer = read_answer(http.body);
       if (!answer) return no_answer(answer.errors().front().message);
-      if (Expected<void> code = fetch_code(index, *answer, asking.timeouts, outcome.request_id); !code)
+      if (Expected<void> code = fetch_code(index, *answer, request.timeouts, outcome.request_id); !code)
         return outcome.reasons.push_back(code.errors().front()), Step::next;
-      const std::string wrong = asking.judge ? asking.judge(answer->image) : std::string();
+      const std::string wrong = request.judge ? request.judge(answer->image) : std::string();
       if (!wrong.empty()) return no_answer(wrong);
       outcome.answer = std::move(answer);
       return Step::answered;
@@ -254,9 +254,9 @@ struct Client::State {
     return ours ? Step::stop : Step::next;
   }
 
-  Step try_server(std::size_t index, const Asking& asking, Outcome& outcome) {
-    const Expected<HttpAnswer> http = post(index, asking.message, asking.timeouts, outcome.request_id);
-    if (http) return take(index, *http, asking, outcome);
+  Step try_server(std::size_t index, const ServerRequest& request, Outcome& outcome) {
+    const Expected<HttpAnswer> http = post(index, request.message, request.timeouts, outcome.request_id);
+    if (http) return take(index, *http, request, outcome);
     Diagnostic reason = http.errors().front();
     const bool cancelled = reason.code == "cancelled" || reason.code == "not-utf8";
     if (!cancelled) rest(index, false);

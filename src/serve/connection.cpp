@@ -35,7 +35,7 @@ bool Connection::wait(short events) const {
   for (;;) {
     const std::int64_t left_ns = deadline_ns_ - base::now_ns();
     if (left_ns <= 0) {
-      trouble_ = Trouble::timeout;
+      failure_ = Failure::timeout;
       return false;
     }
     pollfd ready{socket_, events, 0};
@@ -83,7 +83,7 @@ void Connection::begin_request(Milliseconds timeout, std::uint64_t head_bytes) {
 
 void Connection::begin_answer(Milliseconds timeout) {
   deadline_ns_ = after(timeout);
-  if (trouble_ != Trouble::gone) trouble_ = Trouble::none;
+  if (failure_ != Failure::gone) failure_ = Failure::none;
 }
 
 ssize_t Connection::receive(char* data, std::size_t size) {
@@ -117,16 +117,16 @@ ssize_t Connection::send(const char* data, std::size_t size) {
 }
 
 ssize_t Connection::read(char* data, std::size_t size) {
-  if (trouble_ != Trouble::none) return -1;
+  if (failure_ != Failure::none) return -1;
   if (begin_ == end_) {
     // The limit also holds if single bytes keep arriving.
     if (base::now_ns() >= deadline_ns_) {
-      trouble_ = Trouble::timeout;
+      failure_ = Failure::timeout;
       return -1;
     }
     const ssize_t got = receive(buffer_.data(), buffer_.size());
     if (got <= 0) {
-      if (trouble_ == Trouble::none) trouble_ = Trouble::gone;
+      if (failure_ == Failure::none) failure_ = Failure::gone;
       return -1;
     }
     begin_ = 0;
@@ -134,7 +134,7 @@ ssize_t Connection::read(char* data, std::size_t size) {
   }
   const std::size_t count = std::min(size, end_ - begin_);
   if (count > head_left_) {
-    trouble_ = Trouble::too_large;
+    failure_ = Failure::too_large;
     return -1;
   }
   if (head_left_ != UINT64_MAX) head_left_ -= count;
@@ -148,7 +148,7 @@ ssize_t Connection::write(const char* data, std::size_t size) {
   while (sent < size) {
     const ssize_t count = send(data + sent, size - sent);
     if (count <= 0) {
-      trouble_ = Trouble::gone;
+      failure_ = Failure::gone;
       return -1;
     }
     sent += static_cast<std::size_t>(count);
@@ -157,7 +157,7 @@ ssize_t Connection::write(const char* data, std::size_t size) {
 }
 
 void Connection::finish() {
-  if (trouble_ == Trouble::gone) return;
+  if (failure_ == Failure::gone) return;
   if (ssl_) SSL_shutdown(ssl_.get());
   ::shutdown(socket_, SHUT_WR);
   deadline_ns_ = after(kLinger);

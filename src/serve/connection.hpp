@@ -16,7 +16,7 @@ namespace quern::serve {
 
 class Connection final : public httplib::Stream {
  public:
-  enum class Trouble : std::uint8_t { none, timeout, too_large, gone };
+  enum class Failure : std::uint8_t { none, timeout, too_large, gone };
   using Milliseconds = std::chrono::milliseconds;
 
   /// Owns the socket. `wake` becomes readable when the server stops.
@@ -38,10 +38,10 @@ class Connection final : public httplib::Stream {
 
   /// True if the client has closed its side, or only its sending side.
   bool is_gone() const;
-  Trouble trouble() const noexcept { return trouble_; }
+  Failure failure() const noexcept { return failure_; }
 
   bool is_readable() const override { return true; }
-  bool is_writable() const override { return trouble_ == Trouble::none; }
+  bool is_writable() const override { return failure_ == Failure::none; }
   ssize_t read(char* data, std::size_t size) override;
   ssize_t write(const char* data, std::size_t size) override;
   void get_remote_ip_and_port(std::string& ip, int& port) const override;
@@ -65,7 +65,7 @@ class Connection final : public httplib::Stream {
   std::unique_ptr<SSL, FreeSsl> ssl_;
   std::int64_t deadline_ns_ = 0;
   std::uint64_t head_left_ = 0;
-  mutable Trouble trouble_ = Trouble::none;
+  mutable Failure failure_ = Failure::none;
   std::array<char, 16384> buffer_;
   std::size_t begin_ = 0, end_ = 0;
 };

@@ -11,8 +11,8 @@
 namespace quern::serve {
 namespace {
 
-using Got = store::SharedStore::Got;
-using Locked = store::SharedStore::Locked;
+using GetOutcome = store::SharedStore::GetOutcome;
+using LockOutcome = store::SharedStore::LockOutcome;
 
 constexpr store::Kind kKind = store::Kind::compile_answer;
 constexpr std::int64_t kFirstPause_ns = 2'000'000;  // between two questions about a key
@@ -58,22 +58,22 @@ Fleet::~Fleet() {
   writer_.join();
 }
 
-Got Fleet::get(const base::Digest& key, std::string& value) {
+GetOutcome Fleet::get(const base::Digest& key, std::string& value) {
   const std::int64_t begin = base::now_ns();
-  const Got got = store_->get(kKind, key, value);
+  const GetOutcome outcome = store_->get(kKind, key, value);
   seconds_.add(static_cast<double>(base::now_ns() - begin) * 1e-9);
-  return got;
+  return outcome;
 }
 
 Fleet::Step Fleet::begin(const base::Digest& key, TicketPointer& ticket, std::string& value) {
   ticket = std::make_shared<Ticket>();
   ticket->key = key;
   switch (get(key, value)) {
-    case Got::hit:
+    case GetOutcome::hit:
       return Step::found;
-    case Got::unavailable:
+    case GetOutcome::unavailable:
       return Step::compile;
-    case Got::miss:
+    case GetOutcome::miss:
       break;
   }
   {
@@ -94,16 +94,16 @@ Fleet::Step Fleet::begin(const base::Digest& key, TicketPointer& ticket, std::st
 std::optional<Fleet::Step> Fleet::take_lock(Ticket& ticket, std::string& value) {
   const base::LockGuard lock(ticket.mutex);
   switch (store_->try_lock(ticket.lock)) {
-    case Locked::acquired:
+    case LockOutcome::acquired:
       break;
-    case Locked::held:
+    case LockOutcome::held:
       return Step::wait;
-    case Locked::unsupported:
+    case LockOutcome::unsupported:
       return Step::compile;
-    case Locked::unavailable:
+    case LockOutcome::unavailable:
       return std::nullopt;
   }
-  if (get(ticket.key, value) == Got::hit) {
+  if (get(ticket.key, value) == GetOutcome::hit) {
     store_->unlock(ticket.lock);
     return Step::found;
   }
@@ -181,7 +181,7 @@ void Fleet::extend(const TicketPointer& ticket) {
     const base::LockGuard lock(ticket->mutex);
     if (!ticket->held) return;
     // A store that is down for less than the lease does not end the lock.
-    if (store_->extend(ticket->lock) == Locked::held) {
+    if (store_->extend(ticket->lock) == LockOutcome::held) {
       ticket->held = false;
       return;
     }
@@ -195,10 +195,10 @@ void Fleet::ask_again(const TicketPointer& ticket) {
   const std::int64_t now = base::now_ns();
   const bool wanted = ticket->job.is_wanted();
   if (wanted) {
-    const Got got = get(ticket->key, value);
-    const std::optional<Step> answered = got == Got::unavailable ? std::optional<Step>()
-                                         : got == Got::hit       ? Step::found
-                                                                 : take_lock(*ticket, value);
+    const GetOutcome outcome = get(ticket->key, value);
+    const std::optional<Step> answered = outcome == GetOutcome::unavailable ? std::optional<Step>()
+                                         : outcome == GetOutcome::hit       ? Step::found
+                                                                            : take_lock(*ticket, value);
     if (answered) ticket->unavailable_since_ns = 0;
     if (!answered && ticket->unavailable_since_ns == 0) ticket->unavailable_since_ns = now;
     const bool down = !answered && now - ticket->unavailable_since_ns > kDownPatience_ns;
@@ -253,9 +253,9 @@ std::uint64_t Fleet::waiting() const {
 }
 
 std::string Fleet::metrics() const {
-  const store::Figures figures = store_->figures();
+  const store::Statistics statistics = store_->statistics();
   std::uint64_t refused = 0, dropped = 0, waiting = 0;
-  for (const std::uint64_t each : figures.refused) refused += each;
+  for (const std::uint64_t each : statistics.refused) refused += each;
   {
     const base::LockGuard lock(mutex_);
     dropped = dropped_;
@@ -269,23 +269,23 @@ std::string Fleet::metrics() const {
       text += fmt::format("{}_total{{{}=\"{}\"}} {}\n", name, label, value, count);
   };
   counter("quern_store_gets", "result",
-          {{"hit", figures.hits},
-           {"miss", figures.misses},
+          {{"hit", statistics.hits},
+           {"miss", statistics.misses},
            {"refused", refused},
-           {"unavailable", figures.unavailable}});
+           {"unavailable", statistics.unavailable}});
   counter("quern_store_puts", "result",
-          {{"ok", figures.puts}, {"failed", figures.puts_failed}, {"dropped", dropped}});
+          {{"ok", statistics.puts}, {"failed", statistics.puts_failed}, {"dropped", dropped}});
   counter("quern_store_locks", "result",
-          {{"acquired", figures.locks_acquired},
-           {"held", figures.locks_held},
-           {"unavailable", figures.locks_failed}});
+          {{"acquired", statistics.locks_acquired},
+           {"held", statistics.locks_held},
+           {"unavailable", statistics.locks_failed}});
   text += "# TYPE quern_store_refused counter\n";
-  for (std::size_t i = 0; i < figures.refused.size(); ++i)
+  for (std::size_t i = 0; i < statistics.refused.size(); ++i)
     text += fmt::format("quern_store_refused_total{{reason=\"{}\"}} {}\n",
-                        name(static_cast<store::Refusal>(i)), figures.refused[i]);
-  text +=
-      fmt::format("# TYPE quern_store_failures counter\nquern_store_failures_total {}\n", figures.failures);
-  text += fmt::format("# TYPE quern_store_up gauge\nquern_store_up {}\n", figures.is_up ? 1 : 0);
+                        name(static_cast<store::Refusal>(i)), statistics.refused[i]);
+  text += fmt::format("# TYPE quern_store_failures counter\nquern_store_failures_total {}\n",
+                      statistics.failures);
+  text += fmt::format("# TYPE quern_store_up gauge\nquern_store_up {}\n", statistics.is_up ? 1 : 0);
   text += fmt::format("# TYPE quern_store_waiting gauge\nquern_store_waiting {}\n", waiting);
   return text + seconds_.text("quern_store_seconds");
 }

@@ -53,7 +53,7 @@ class Fleet {
 
   store::SharedStore& store() noexcept { return *store_; }
   const std::string& address() const noexcept { return address_; }
-  store::Figures figures() const { return store_->figures(); }
+  store::Statistics statistics() const { return store_->statistics(); }
   std::uint64_t waiting() const QUERN_EXCLUDES(mutex_);
   /// The lines of OpenMetrics about the store.
   std::string metrics() const QUERN_EXCLUDES(mutex_);
@@ -65,7 +65,7 @@ class Fleet {
   };
   using Due = std::multimap<std::int64_t, TicketPointer>;
 
-  store::SharedStore::Got get(const base::Digest& key, std::string& value);
+  store::SharedStore::GetOutcome get(const base::Digest& key, std::string& value);
   /// Returns nothing if the store is not available.
   std::optional<Step> take_lock(Ticket& ticket, std::string& value);
   /// When something is due; a long time if nothing is.

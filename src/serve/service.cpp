@@ -125,7 +125,7 @@ bool Service::serve_one(Connection& connection, bool last) {
   bool closed = false;
   const bool written = process_request(connection, last || draining_, closed, {});
   // cpp-httplib closes without an answer where the first line is too long.
-  if (!exchange.known && connection.trouble() == Connection::Trouble::too_large && !exchange.answered)
+  if (!exchange.known && connection.failure() == Connection::Failure::too_large && !exchange.answered)
     refuse_head(connection);
   current = nullptr;
   body_bytes_ -= exchange.body_bytes;
@@ -230,16 +230,16 @@ void Service::refuse_head(Connection& connection) {
 
 void Service::on_error(Response& response) {
   Exchange& exchange = *current;
-  const Connection::Trouble trouble = exchange.connection.trouble();
+  const Connection::Failure failure = exchange.connection.failure();
   exchange.connection.begin_answer(milliseconds(settings_.request_timeout_s));
   if (!response.body.empty()) return;
   if (!exchange.known) {
     response.set_header("Quern-Request-Id", exchange.id);
     response.set_header("Quern-Protocol", std::to_string(remote::kProtocol));
   }
-  if (trouble == Connection::Trouble::timeout)
+  if (failure == Connection::Failure::timeout)
     refuse(response, 408, "timeout", "the request did not arrive in time");
-  else if (trouble == Connection::Trouble::too_large || response.status == 414)
+  else if (failure == Connection::Failure::too_large || response.status == 414)
     refuse(response, 431, "too-large",
            fmt::format("request line and headers have more than {} bytes", kMaxHeadBytes));
   else if (response.status == 416)
@@ -281,7 +281,7 @@ bool Service::read_body(const httplib::ContentReader& reader, std::uint64_t most
     body.append(data, size);
     return true;
   });
-  const Connection::Trouble trouble = exchange.connection.trouble();
+  const Connection::Failure failure = exchange.connection.failure();
   exchange.connection.begin_answer(milliseconds(settings_.request_timeout_s));
   if (whole && stop == Stop::none) {
     exchange.body_read = true;
@@ -291,7 +291,7 @@ bool Service::read_body(const httplib::ContentReader& reader, std::uint64_t most
     refuse(response, 503, "overloaded", "this server is receiving too much at once");
   else if (stop == Stop::too_large)
     refuse(response, 413, "too-large", fmt::format("the body is larger than {} bytes", most));
-  else if (trouble == Connection::Trouble::timeout)
+  else if (failure == Connection::Failure::timeout)
     refuse(response, 408, "timeout",
            fmt::format("the request did not arrive within {} s", settings_.request_timeout_s));
   else
@@ -493,20 +493,21 @@ Json slowest_rows(const SlowestCompiles& slowest) {
 
 Json store_json(const Fleet* fleet) {
   if (fleet == nullptr) return nullptr;
-  const store::Figures figures = fleet->figures();
+  const store::Statistics statistics = fleet->statistics();
   Json refused = Json::object();
-  for (std::size_t i = 0; i < figures.refused.size(); ++i)
-    refused[std::string(name(static_cast<store::Refusal>(i)))] = figures.refused[i];
+  for (std::size_t i = 0; i < statistics.refused.size(); ++i)
+    refused[std::string(name(static_cast<store::Refusal>(i)))] = statistics.refused[i];
   return {{"address", fleet->address()},
-          {"up", figures.is_up},
-          {"failures", figures.failures},
-          {"gets", {{"hit", figures.hits}, {"miss", figures.misses}, {"unavailable", figures.unavailable}}},
+          {"up", statistics.is_up},
+          {"failures", statistics.failures},
+          {"gets",
+           {{"hit", statistics.hits}, {"miss", statistics.misses}, {"unavailable", statistics.unavailable}}},
           {"refused", std::move(refused)},
-          {"puts", {{"ok", figures.puts}, {"failed", figures.puts_failed}}},
+          {"puts", {{"ok", statistics.puts}, {"failed", statistics.puts_failed}}},
           {"locks",
-           {{"acquired", figures.locks_acquired},
-            {"held", figures.locks_held},
-            {"unavailable", figures.locks_failed}}},
+           {{"acquired", statistics.locks_acquired},
+            {"held", statistics.locks_held},
+            {"unavailable", statistics.locks_failed}}},
           {"waiting", fleet->waiting()}};
 }
 

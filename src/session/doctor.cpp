@@ -61,6 +61,9 @@ constexpr VariableRow kVariables[] = {
     {"CUDA_PATH", "where a CUDA toolkit is, after CUDA_HOME"},
     {"CUDA_VISIBLE_DEVICES", "the GPUs that the CUDA driver shows"},
     {"CUDA_LAUNCH_BLOCKING", "1: each launch waits for its kernel (the CUDA driver's)"},
+    {"CUDA_MODULE_LOADING",
+     "EAGER: the CUDA driver loads libraries into all contexts at once; LAZY, the default: when they are "
+     "needed"},
     {"CUDA_CACHE_DISABLE", "1: the CUDA driver keeps no machine code of PTX"},
     {"NO_COLOR", "set: no colour in messages"},
 };

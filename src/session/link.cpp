@@ -4,7 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <set>
+#include <string>
 
+#include "compile/ptx/names.hpp"
 #include "quern/error.hpp"
 #include "session/gate.hpp"
 #include "session/state.hpp"
@@ -59,6 +63,25 @@ std::shared_ptr<const abi::PtxImage> together(const std::vector<SavedModule::Par
   return all;
 }
 
+/// A note for each name that the log has in its lowered form: "_Z1ff is f(float)".
+void explain_names(const std::string& log, Diagnostic& diagnostic) {
+  const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  std::set<std::string> seen;
+  for (auto at = log.begin(); at != log.end();) {
+    at = std::find_if(at, log.end(), is_part);
+    const auto end = std::find_if_not(at, log.end(), is_part);
+    const std::string word(at, end);
+    at = end;
+    if (!word.starts_with("_Z") || !seen.insert(word).second) continue;
+    const compile::DemangledName known = compile::demangle(word);
+    if (!known.mangled) continue;
+    const bool is_function = !known.parameter_types.empty();
+    diagnostic.notes.push_back({{},
+                                fmt::format("{} is {}{}{}{}", word, known.name, is_function ? "(" : "",
+                                            fmt::join(known.parameter_types, ", "), is_function ? ")" : "")});
+  }
+}
+
 Diagnostic refusal(const SessionState& session, const std::string& names, CUresult result,
                    const std::string& log) {
   Diagnostic diagnostic =
@@ -66,7 +89,9 @@ Diagnostic refusal(const SessionState& session, const std::string& names, CUresu
                       fmt::format("cannot link {}: {} answers {}", names, session.device().name(),
                                   driver::result_name(session.context()->api(), result)),
                       "define each function and variable in one source, and declare it extern in the others");
-  if (!log.empty()) diagnostic.notes.push_back({{}, log});
+  if (log.empty()) return diagnostic;
+  diagnostic.notes.push_back({{}, log});
+  explain_names(log, diagnostic);
   return diagnostic;
 }
 

@@ -79,7 +79,7 @@ void SharedStore::note_refusal(const base::Digest& key, Refusal refusal) {
     on_event_({Event::What::refused, key.hex(), std::string(name(refusal))});
 }
 
-SharedStore::Got SharedStore::get(Kind kind, const base::Digest& key, std::string& value) {
+SharedStore::GetOutcome SharedStore::get(Kind kind, const base::Digest& key, std::string& value) {
   std::shared_ptr<const base::SigningKeys> keys;
   {
     const base::LockGuard lock(mutex_);
@@ -87,15 +87,15 @@ SharedStore::Got SharedStore::get(Kind kind, const base::Digest& key, std::strin
   }
   const auto stored = use<std::optional<std::string>>(
       [&](Connection& connection, const remote::Pace& pace) { return connection.get(key, pace); });
-  if (!stored) return ++unavailable_, Got::unavailable;
-  if (!*stored) return ++misses_, Got::miss;
+  if (!stored) return ++unavailable_, GetOutcome::unavailable;
+  if (!*stored) return ++misses_, GetOutcome::miss;
   std::variant<std::string, Refusal> opened = open_value(keys.get(), kind, key, **stored);
   if (std::string* const content = std::get_if<std::string>(&opened)) {
     value = std::move(*content);
-    return ++hits_, Got::hit;
+    return ++hits_, GetOutcome::hit;
   }
   note_refusal(key, std::get<Refusal>(opened));
-  return Got::miss;
+  return GetOutcome::miss;
 }
 
 void SharedStore::put(Kind kind, const base::Digest& key, std::string_view value) {
@@ -121,26 +121,26 @@ Lock SharedStore::new_lock(const base::Digest& key) const {
   return lock;
 }
 
-SharedStore::Locked SharedStore::try_lock(Lock& lock) {
+SharedStore::LockOutcome SharedStore::try_lock(Lock& lock) {
   const auto result = use<LockResult>(
       [&](Connection& connection, const remote::Pace& pace) { return connection.try_lock(lock, pace); });
-  if (!result) return ++locks_failed_, Locked::unavailable;
+  if (!result) return ++locks_failed_, LockOutcome::unavailable;
   switch (*result) {
     case LockResult::acquired:
-      return ++locks_acquired_, Locked::acquired;
+      return ++locks_acquired_, LockOutcome::acquired;
     case LockResult::held:
-      return ++locks_held_, Locked::held;
+      return ++locks_held_, LockOutcome::held;
     case LockResult::unsupported:
       break;
   }
-  return Locked::unsupported;
+  return LockOutcome::unsupported;
 }
 
-SharedStore::Locked SharedStore::extend(Lock& lock) {
+SharedStore::LockOutcome SharedStore::extend(Lock& lock) {
   const auto ours = use<bool>(
       [&](Connection& connection, const remote::Pace& pace) { return connection.extend(lock, pace); });
-  if (!ours) return Locked::unavailable;
-  return *ours ? Locked::acquired : Locked::held;
+  if (!ours) return LockOutcome::unavailable;
+  return *ours ? LockOutcome::acquired : LockOutcome::held;
 }
 
 void SharedStore::unlock(Lock& lock) {
@@ -150,20 +150,20 @@ void SharedStore::unlock(Lock& lock) {
   });
 }
 
-Figures SharedStore::figures() const {
-  Figures figures{hits_,
-                  misses_,
-                  unavailable_,
-                  puts_,
-                  puts_failed_,
-                  locks_acquired_,
-                  locks_held_,
-                  locks_failed_,
-                  {},
-                  connections_.failures(),
-                  connections_.is_up()};
-  for (std::size_t i = 0; i < kRefusalCount; ++i) figures.refused[i] = refused_[i];
-  return figures;
+Statistics SharedStore::statistics() const {
+  Statistics statistics{hits_,
+                        misses_,
+                        unavailable_,
+                        puts_,
+                        puts_failed_,
+                        locks_acquired_,
+                        locks_held_,
+                        locks_failed_,
+                        {},
+                        connections_.failures(),
+                        connections_.is_up()};
+  for (std::size_t i = 0; i < kRefusalCount; ++i) statistics.refused[i] = refused_[i];
+  return statistics;
 }
 
 }  // namespace quern::store

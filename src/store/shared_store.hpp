@@ -30,7 +30,7 @@ struct Event {
 };
 
 /// Counts since the start.
-struct Figures {
+struct Statistics {
   std::uint64_t hits = 0, misses = 0, unavailable = 0;  // of get()
   std::uint64_t puts = 0, puts_failed = 0;
   std::uint64_t locks_acquired = 0, locks_held = 0, locks_failed = 0;  // of try_lock(); held: by another
@@ -55,20 +55,20 @@ class SharedStore {
   /// Without keys (null) all writers of the store are trusted. Reopens connections.
   void set_keys(std::shared_ptr<const base::SigningKeys> keys) QUERN_EXCLUDES(mutex_);
 
-  enum class Got : std::uint8_t { hit, miss, unavailable };
+  enum class GetOutcome : std::uint8_t { hit, miss, unavailable };
   /// A value that is refused counts as a miss.
-  Got get(Kind kind, const base::Digest& key, std::string& value) QUERN_EXCLUDES(mutex_);
+  GetOutcome get(Kind kind, const base::Digest& key, std::string& value) QUERN_EXCLUDES(mutex_);
   void put(Kind kind, const base::Digest& key, std::string_view value) QUERN_EXCLUDES(mutex_);
 
   Lock new_lock(const base::Digest& key) const;
-  enum class Locked : std::uint8_t { acquired, held, unsupported, unavailable };
-  Locked try_lock(Lock& lock);
+  enum class LockOutcome : std::uint8_t { acquired, held, unsupported, unavailable };
+  LockOutcome try_lock(Lock& lock);
   /// `acquired` for another lease; `held`: by another, since it was not extended in time.
-  Locked extend(Lock& lock);
+  LockOutcome extend(Lock& lock);
   void unlock(Lock& lock);
 
   std::chrono::milliseconds lease() const noexcept { return limits_.lease; }
-  Figures figures() const;
+  Statistics statistics() const;
 
  private:
   /// Calls `operation` with a connection; null if the store is not available.

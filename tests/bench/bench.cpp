@@ -84,7 +84,8 @@ void quern_mandelbrot(benchmark::State& state) {
   std::vector<std::int32_t> expected(static_cast<std::size_t>(kPicture) * kPicture);
   quern::bench::strict::mandelbrot(expected.data(), kPicture, kPicture, kLimit);
   const std::vector<std::int32_t> got = image.copy_to_host();
-  std::size_t different = 0;  // products are fused differently: a few points at the rim may differ
+  // products are fused differently: a few points at the edge of the set may differ
+  std::size_t different = 0;
   for (std::size_t i = 0; i < got.size(); ++i) different += got[i] != expected[i] ? 1 : 0;
   expect(different < got.size() / 50, "mandelbrot");
   for (auto _ : state) run();
@@ -357,7 +358,7 @@ void empty_launch_back_to_back(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * 1000);
 }
 
-// Source to the end of the first launch, less NVRTC's own time; every source is new.
+// Measures from the source to the end of the first launch, without NVRTC's own time. Every source is new.
 void saxpy_ready(benchmark::State& state) {
   static int serial = 0;
   auto x = session().to_device(std::vector<float>(64, 1.0f)),
@@ -366,7 +367,7 @@ void saxpy_ready(benchmark::State& state) {
   text << std::ifstream(std::string(QUERN_KERNELS) + "/basics/saxpy.cu").rdbuf();
   double nvrtc_ms = 0;
   for (auto _ : state) {
-    // The variable is in the PTX, whose machine code is new for that.
+    // The variable is part of the PTX, so the machine code is new, too.
     auto module =
         session().load_cuda(text.str() + "\n__device__ int serial = " + std::to_string(++serial) + ";");
     nvrtc_ms += module.compile_ms();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time from PTX to a kernel's result: for a new text, for the same text again, in another session, and in
-// a second process, which finds the machine code on disk.
+// Measures the time from PTX to a kernel's result: for a new text, for the same text again, in another
+// session, and in a second process, which finds the machine code on disk.
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <quern/quern.hpp>
@@ -31,14 +31,14 @@ double now_ms() {
       .count();
 }
 
-/// The kernel's text as no process has seen it.
+/// Returns the kernel's text with a part that no process has seen before.
 std::string text_of(const std::string& kernel, const std::string& mark) {
   std::stringstream text;
   text << std::ifstream(std::string(QUERN_PTX) + "/" + kernel + ".ptx").rdbuf() << "// " << mark << '\n';
   return text.str();
 }
 
-/// Milliseconds to load and launch; the memory is there before.
+/// Milliseconds to load and launch; memory is allocated before.
 double load_and_launch(const Session& session, const std::string& kernel, const std::string& text) {
   const auto a = session.device_array<float>(256), b = session.device_array<float>(256),
              c = session.device_array<float>(256);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of Kernel Python compared with CUDA C++: the front end's own time, NVRTC's time for the emitted
-// code, and the time of samples that exist in both languages, interleaved in one run. tools/bench --frontend
-// prints it.
+// Measures the cost of Kernel Python compared with CUDA C++: the front end's own time, NVRTC's time for the
+// generated code, and the time of samples that exist in both languages, interleaved in one run. tools/bench
+// --frontend prints the results.
 #include <fmt/format.h>
 #include <quern/quern.hpp>
 
@@ -26,7 +26,7 @@ double now_ms() {
       .count();
 }
 
-/// The CPU time of this thread alone, so that other programs do not count.
+/// The CPU time of this thread only, so that other programs have no influence.
 double processor_ms() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -43,7 +43,7 @@ double best_of(int rounds, const std::function<void(int)>& call) {
   return best;
 }
 
-// Ten lines of typical kernel code; every name is new, so that nothing is folded into earlier lines.
+// Ten lines of typical kernel code. Every name is new, so that no expression is shared with earlier lines.
 constexpr const char* kTenLines = R"(    s{0} = x[i] * 2.5 + y[(i + {0}) % n]
     if s{0} > 1.0 and i % 3 != 0:
         s{0} -= math.sqrt(abs(s{0}))
@@ -231,14 +231,14 @@ Kernel load(Session& session, const std::string& text, const std::string& option
   const std::size_t at = text.find("::");
   LoadOptions options;
   if (!option.empty()) options.options.push_back(option);
-  // If the sample in CUDA C++ differs from the one in Kernel Python, a twin in twins/ does the same as the
-  // latter.
+  // If the sample in CUDA C++ differs from the one in Kernel Python, twins/ contains a twin in CUDA C++ that
+  // does the same as the latter.
   const std::string folder = text.starts_with("twins/") ? QUERN_TWINS : QUERN_KERNELS;
   return session.load_file(fmt::format("{}/{}", folder, text.substr(0, at)), options)
       .kernel(text.substr(at + 2));
 }
 
-/// NVRTC's time for the kernel; a macro of another value each time keeps the cache from answering.
+/// NVRTC's time for the kernel. A macro with a new value each time makes the cache miss.
 double nvrtc_ms(Session& session, const char* kernel, std::span<const Argument> arguments, int round) {
   return load(session, kernel, fmt::format("-DROUND={}", round)).specialise(arguments).info().compile_ms;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures how the CPU device's compile time grows with the kernel: microseconds an instruction of PTX, for
-// kernels of 10 to 5,000 instructions of several kinds. "front" is everything before LLVM: parsing, lowering,
-// the checks at load and the analyses of a launch; "LLVM" is emission, optimisation and machine code.
+// Measures how the CPU device's compile time grows with the kernel: microseconds for each instruction of PTX,
+// for kernels of 10 to 5,000 instructions of several kinds. "front" is everything before LLVM: parsing,
+// lowering, the checks at load time and the analyses of a launch. "LLVM" is emission, optimisation and
+// machine code.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ namespace {
 using namespace quern;
 using namespace quern::cpu;
 
-constexpr unsigned kRegisters = 8;  // values that are alive at a time
+constexpr unsigned kRegisters = 8;  // values that are live at a time
 
 /// Instruction `index` of straight-line code: integer and floating-point operations on few registers.
 std::string operation(unsigned index) {
@@ -41,7 +42,7 @@ std::string straight(unsigned count) {
   return text;
 }
 
-/// Ten instructions a branch that the data decides.
+/// Ten instructions for each branch on data.
 std::string branches(unsigned count) {
   std::string text;
   for (unsigned i = 0; i < count; ++i) {
@@ -57,7 +58,7 @@ std::string branches(unsigned count) {
   return text;
 }
 
-/// Ten instructions a loop, one after another.
+/// Ten instructions for each loop; loops follow one another.
 std::string loops(unsigned count) {
   std::string text;
   for (unsigned i = 0; i + 10 <= count; i += 10) {
@@ -68,7 +69,7 @@ std::string loops(unsigned count) {
   return text;
 }
 
-/// Ten instructions a load and a store, at computed places.
+/// Ten instructions for each load and store, at computed addresses.
 std::string memory(unsigned count) {
   std::string text;
   for (unsigned i = 0; i + 10 <= count; i += 10) {
@@ -119,7 +120,7 @@ struct Cost {
   double llvm = 1e30;
 };
 
-/// Microseconds, the least of `repeats`.
+/// The least of `repeats` times, in microseconds.
 Cost measure(const std::string& text, unsigned repeats) {
   Cost cost;
   Specialisation specialisation{.block = {256, 1, 1}};
@@ -151,7 +152,7 @@ int main(int argc, char** argv) {
       {"straight", straight}, {"branches", branches}, {"loops", loops}, {"memory", memory}};
   static constexpr unsigned kCounts[] = {10, 100, 1000, 5000};
   std::printf("compile time, us an instruction%13s%10s%10s%10s\n", "10", "100", "1,000", "5,000");
-  measure(kernel(straight(10)), 1);  // LLVM's own start
+  measure(kernel(straight(10)), 1);  // includes LLVM's initialisation
   for (const Kind& kind : kKinds) {
     if (!only.empty() && only != kind.name) continue;
     Cost costs[std::size(kCounts)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the cost of the memory layer without the driver: tools/bench prints it. Launches go to a table
+// Measures the cost of the memory layer without the driver; tools/bench prints it. Launches call a table
 // whose cuLaunchKernel does nothing, so that only the layer is measured.
 #include <quern/quern.hpp>
 
@@ -30,7 +30,7 @@ constexpr int kRounds = 9;
 driver::DriverTable real;
 std::uint64_t launches = 0;
 
-/// Nanoseconds a call, over `count` calls.
+/// Nanoseconds for each call, over `count` calls.
 template <class F>
 double mean_ns(std::uint64_t count, F&& call) {
   const auto begin = std::chrono::steady_clock::now();
@@ -92,7 +92,7 @@ void copies(const Session& session) {
   const NDArray source({kBytes}, Dtype::uint8);
   std::vector<std::byte> target(kBytes);
   const DeviceNDArray device = session.to_device(source);
-  // In turns, since the load of the machine's memory changes from second to second.
+  // Interleaved, since the load on the machine's memory changes from second to second.
   double native = 1e30;
   double ours = 1e30;
   for (int round = 0; round < kRounds; ++round) {

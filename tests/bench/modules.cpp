@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The growth of loading with the number of kernels in a module: processor time for 2,500 and 10,000 kernels,
-// and their quotient over 4, which is 1 where the time is proportional. NVRTC's own time is left out: it is
-// quadratic.
+// Measures how the time to load a module grows with its number of kernels: processor time for 2,500 and
+// 10,000 kernels, and their ratio divided by 4, which is 1 if the time is linear. NVRTC's own time is
+// excluded: it is quadratic.
 #include <fmt/format.h>
 #include <quern/quern.hpp>
 
@@ -31,7 +31,7 @@ double processor_ms() {
 
 std::string kernel_name(std::size_t index) { return fmt::format("generated_kernel_{}", index); }
 
-/// Another text at each call: the device keeps what it has read.
+/// Returns a new text at each call, since the device keeps texts that it has parsed.
 std::string ptx_text(std::size_t count) {
   static int calls = 0;
   std::string text = fmt::format(".version 8.0\n.target sm_80\n.address_size 64\n// {}\n", ++calls);
@@ -74,7 +74,7 @@ void name_kernels(const std::string& source, std::size_t count) {
   compile::name_entries(entries, expressions, compile::read_kernels(source));
 }
 
-/// `prepare` returns the work for so many kernels.
+/// `prepare` returns the work for that number of kernels.
 void row(const char* name, const std::function<std::function<void()>(std::size_t)>& prepare) {
   double few = 1e30, many = 1e30;
   for (int repeat = 0; repeat < kRepeats; ++repeat)

@@ -35,7 +35,7 @@ void saxpy(std::size_t n, float a, const float* __restrict x, float* __restrict 
   for (std::size_t i = 0; i < n; ++i) y[i] = a * x[i] + y[i];
 }
 
-// Two vectors of points at a time, until none of them is inside.
+// Processes two vectors of points at a time, until all of them have left the set.
 void mandelbrot(std::int32_t* image, int width, int height, int limit) {
   constexpr int kStep = 2 * QUERN_LANES;
   Ints ramp;
@@ -137,7 +137,7 @@ void black_scholes(const float* __restrict spot, const float* __restrict strike,
   }
 }
 
-// Two vectors of bodies at a time, each against all.
+// Processes two vectors of bodies at a time, each against all bodies.
 void nbody(const float* __restrict position, float* __restrict acceleration, int n, float softening) {
   constexpr int kBodies = 2 * QUERN_LANES;
   for (int first = 0; first < n; first += kBodies) {
@@ -162,7 +162,7 @@ void nbody(const float* __restrict position, float* __restrict acceleration, int
   }
 }
 
-// 8 x 8 in registers, inside tiles of 32 x 32.
+// Transposes 8 x 8 blocks in registers, in tiles of 32 x 32.
 void transpose(const float* __restrict in, float* __restrict out, int rows, int columns) {
   typedef float Eight __attribute__((ext_vector_type(8)));
   const auto block = [&](int y, int x) {

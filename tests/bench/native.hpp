@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same work as the samples, as fast as one thread of this processor can do it: the baseline for quern's
-// CPU device. native.cpp is compiled by clang twice, with and without -ffast-math; the better of the two
-// counts.
+// The work of the samples, as fast as one thread of this processor can do it: the baseline for quern's CPU
+// device. clang compiles native.cpp twice, with and without -ffast-math; the better result is used.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the command line share: the program, which is the first argument of each, a source, and how it is called."""
+"""Shared by the tests of the command line: the program, which is the first argument of each test, a source, and functions that run the program."""
 import json
 import os
 import pathlib

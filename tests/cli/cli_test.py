@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command line as a user meets it: what it prints, writes and says, on the CPU device. Expected values come from NumPy.
+"""Tests the command line on the CPU device: its output, files and messages. Expected values come from NumPy.
 
 usage: cli_test.py QUERN [-v] [TEST...]
 """
@@ -215,7 +215,7 @@ def strides(a, out):
 
 class Signals(Case):
     def catches(self, process, number):
-        """Whether it has a handler for the signal; None: it has ended."""
+        """True if the process has a handler for the signal; None if it has ended."""
         try:
             status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
         except OSError:
@@ -450,7 +450,7 @@ expect = { "y" = { value = 2.0 } }
 
 class ProgressBar(Case):
     def run_on_terminal(self, *words, env=None):
-        """What a terminal gets on stderr, and what stdout gets in a pipe."""
+        """Returns the output on stderr, which is a terminal, and on stdout, which is a pipe."""
         import pty
         ours, theirs = pty.openpty()
         environment = {**os.environ, "QUERN_DEVICE": "cpu", "QUERN_CACHE": "0", "TERM": "xterm", **(env or {})}
@@ -489,7 +489,7 @@ extern "C" __global__ void busy(long long nanoseconds, long long* x) {
         self.assertEqual(seen, "")
 
     def long_source(self, marker):
-        """NVRTC is busy with it for much longer than half a second."""
+        """Writes a source that NVRTC compiles for much longer than half a second."""
         kernels = "".join(f'extern "C" __global__ void k{i}(float* x) {{ for (int i = 0; i < 17; ++i) x[i] = sinf(x[i] * {marker}.{i}f + powf(x[i + 1], x[i + 2])); }}\n'
                           for i in range(160))
         self.path("slow.cu").write_text(kernels)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""quern exec: programs that know nothing of quern, in C and in Python, on the CPU device as libcuda.so.1.
+"""quern exec: runs programs that do not know quern, in C and in Python, with the CPU device as libcuda.so.1.
 
 usage: exec_test.py QUERN LIBCUDA CUDA_INCLUDE [-v] [TEST...]
 """
@@ -74,7 +74,7 @@ int main(int count, char** words) {
 }
 """
 
-# Asks for functions by name, as programs without -lcuda do.
+# Looks functions up by name, as programs without -lcuda do.
 ASKING = r"""#include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -99,7 +99,7 @@ int main(void) {
 }
 """
 
-# As the CUDA runtime library: a library that asks for a private table.
+# Like the CUDA runtime library: a library that requests a private table.
 RUNTIME = r"""#include <cuda.h>
 int ask_for_table(void) {
   CUuuid id = {{1}};
@@ -226,7 +226,7 @@ class Environment(Exec):
 
 class Stats(Exec):
     def stats(self, *words, **settings):
-        """Calls by function, and the lines behind them."""
+        """Returns the calls by function, and the lines after them."""
         lines = self.exec(*words, options=["--stats"], **settings).stderr.splitlines()
         self.assertEqual(lines[0], "quern exec: calls of the driver")
         rows = [re.fullmatch(r" *(\d+) (\w+)(?:, (.*))?", line) for line in lines[1:-2]]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command line in a process that may not have many addresses: under `ulimit -v`, and under valgrind.
+"""The command line in a process with a limited address space: with `ulimit -v`, and under valgrind.
 
 usage: limits_test.py QUERN [-v] [TEST...]
 """
@@ -23,7 +23,7 @@ def limited_to(size):
 
 class Limits(Case):
     def reserved(self, **options):
-        """What `quern doctor` says of the addresses: bytes and mode."""
+        """Returns the address space that `quern doctor` reports: bytes and mode."""
         for finding in self.document("doctor", **options)["findings"]:
             if finding["subject"] == "addresses":
                 number, unit, mode = re.fullmatch(r"(\d+) ([MG]iB) reserved by the CPU device, (wide|compact).*", finding["detail"]).groups()
@@ -33,7 +33,7 @@ class Limits(Case):
     def test_samples_pass_under_a_limit_of_four_million_kibibytes(self):
         done = self.quern("test", KERNELS, "-k", "saxpy", env={"QUERN_CPU_MEMORY": "256M"}, preexec_fn=limited_to(4000000 * KIB))
         self.assertRegex(done.stdout, r"\n\d\d passed, 0 failed\n")
-        # Nobody says how much memory there is to be: as much as fits.
+        # No size of memory is set, so the device takes as much as fits.
         self.assertIn(SUM, self.quern(*RUN, preexec_fn=limited_to(4000000 * KIB)).stdout)
         self.assertIn(SUM, self.quern(*RUN, env={"QUERN_CPU_WORKERS": "2"}, preexec_fn=limited_to(1200000 * KIB)).stdout)
 
@@ -67,7 +67,7 @@ class Limits(Case):
             self.assertNotIn("CUDA_ERROR", done.stderr)
             hint = re.search(r"raise `ulimit -v` to (\d+) at least, set QUERN_CPU_MEMORY to (\d+)M at most", done.stderr)
             self.assertTrue(hint, done.stderr)
-        # The advice is good; the program is a little larger by the time it compiles.
+        # The proposed value works; the program uses slightly more addresses when it compiles.
         environment["QUERN_CPU_MEMORY"] = f"{int(hint[2]) - 64}M"
         self.assertIn(SUM, self.quern(*RUN, env=environment, preexec_fn=limited_to(2 * GIB)).stdout)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the command line says of mistakes, and of what it cannot write.
+"""Tests the messages of the command line about mistakes and about output that cannot be written.
 
 usage: mistakes_test.py QUERN [-v] [TEST...]
 """
@@ -19,7 +19,7 @@ from case import Case, KERNELS, QUERN, SAXPY, SOURCE
 
 
 class Mistakes(Case):
-    """The first mistakes of a new user: each message says what was wrong and ends in what to do."""
+    """Mistakes of new users: each message names the error and ends with advice."""
 
     def test_no_nvrtc(self):
         self.fails("run", SAXPY, 1, 1, "ones(1)", "ones(1)", env={"QUERN_NVRTC": "/nonexistent/libnvrtc.so"}, says=["NVRTC", "hint:"])
@@ -300,9 +300,9 @@ extern "C" __global__ void jumps(long long* x) { ((void (*)(long long*))x[1])(x)
 
 
 class Words(Case):
-    """Hints use the words of the interface: a program's in the library, options on the command line."""
+    """Hints use the terms of the interface: functions in the library, options on the command line."""
     ROOT = KERNELS.parent
-    # Options of NVRTC are the same words for both.
+    # Options of NVRTC are the same in both.
     NVRTC = re.compile(r"--(gpu-architecture|std|include-path|name=value|use_fast_math|maxrregcount|fmad|device-|generate-line-info|relocatable-device-code|modify-stack-limit|create-pch|use-pch|instantiate-templates-in-pch)")
 
     def test_the_library_speaks_to_programs(self):
@@ -388,7 +388,7 @@ class Scripts(unittest.TestCase):
 
 
 class Output(Case):
-    """What is printed arrives, or the program says that it did not."""
+    """If the output cannot be written, the program reports that."""
     COMMANDS = [["compile", SAXPY], ["run", "k.cu::fill<int>", 7, "zeros(4, int32)"], ["run", "k.cu::fill<int>", 7, "zeros(4, int32)", "--json"],
                 ["run", "k.cu::hello", 1, "--quiet"], ["test", "one.case.toml"], ["devices"], ["doctor"], ["--help"], ["run", "--help"], ["--version"]]
     ONE = """
@@ -416,7 +416,7 @@ expect = { "x" = { value = 3 } }
                 done = self.run_into(words, full)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn("error: cannot write the output: ", done.stderr)
-                if "--quiet" not in words:  # there the device saw the reason
+                if "--quiet" not in words:  # there the device received the reason
                     self.assertIn("No space left on device", done.stderr)
                 self.assertIn("hint:", done.stderr)
                 self.assertEqual(done.stderr.count("error:"), 1)

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "suite.hpp"
 
@@ -119,6 +120,55 @@ TEST_CASE("properties and addresses of a device agree with its attributes") {
   CHECK(CU(cuDeviceGetUuid)(&first, 0) == CUDA_SUCCESS);
   CHECK(cu().cuDeviceGetUuid_v2(&second, 0) == CUDA_SUCCESS);
   if (is_cpu()) CHECK(std::memcmp(first.bytes, second.bytes, sizeof first.bytes) == 0);
+}
+
+TEST_CASE("the link to the host says which atomic operations it supports") {
+  int count = 0;
+  REQUIRE(cu().cuDeviceGetCount(&count) == CUDA_SUCCESS);
+  const auto ask = CU(cuDeviceGetHostAtomicCapabilities);
+  // The scalar instructions "atom" and "red" of the PTX ISA by their types; there are none for minima and
+  // maxima of floating-point numbers, and inc and dec have .u32 only.
+  constexpr unsigned kWidths = CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
+  constexpr unsigned kReduced = CU_ATOMIC_CAPABILITY_REDUCTION;
+  constexpr unsigned kIntegers =
+      kWidths | kReduced | CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED;
+  constexpr unsigned kWrapped = CU_ATOMIC_CAPABILITY_SCALAR_32 | kReduced | CU_ATOMIC_CAPABILITY_UNSIGNED;
+  constexpr struct {
+    CUatomicOperation operation;
+    unsigned on_cpu;
+  } kRows[] = {
+      {CU_ATOMIC_OPERATION_INTEGER_ADD, kIntegers},
+      {CU_ATOMIC_OPERATION_INTEGER_MIN, kIntegers},
+      {CU_ATOMIC_OPERATION_INTEGER_MAX, kIntegers},
+      {CU_ATOMIC_OPERATION_INTEGER_INCREMENT, kWrapped},
+      {CU_ATOMIC_OPERATION_INTEGER_DECREMENT, kWrapped},
+      {CU_ATOMIC_OPERATION_AND, kIntegers},
+      {CU_ATOMIC_OPERATION_OR, kIntegers},
+      {CU_ATOMIC_OPERATION_XOR, kIntegers},
+      {CU_ATOMIC_OPERATION_EXCHANGE, kWidths},
+      {CU_ATOMIC_OPERATION_CAS, kWidths},
+      {CU_ATOMIC_OPERATION_FLOAT_ADD, kWidths | kReduced},
+      {CU_ATOMIC_OPERATION_FLOAT_MIN, 0},
+      {CU_ATOMIC_OPERATION_FLOAT_MAX, 0},
+  };
+  std::vector<CUatomicOperation> operations;
+  std::vector<unsigned> expected;
+  for (const auto& row : kRows) {
+    operations.push_back(row.operation);
+    expected.push_back(row.on_cpu);
+  }
+  const auto size = static_cast<unsigned>(operations.size());
+  REQUIRE(size == CU_ATOMIC_OPERATION_MAX);
+  std::vector<unsigned> got(size, ~0u);
+  CHECK(ask(got.data(), operations.data(), size, 0) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(got == expected);
+  CHECK(ask(got.data(), operations.data(), size, count) == CUDA_ERROR_INVALID_DEVICE);
+  CHECK(ask(got.data(), operations.data(), size, -1) == CUDA_ERROR_INVALID_DEVICE);
+  CHECK(ask(nullptr, operations.data(), size, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(ask(got.data(), nullptr, size, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(ask(got.data(), operations.data(), 0, 0) == CUDA_ERROR_INVALID_VALUE);
+  operations.back() = CU_ATOMIC_OPERATION_MAX;
+  CHECK(ask(got.data(), operations.data(), size, 0) == CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_CASE("results have names and sentences") {

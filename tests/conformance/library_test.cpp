@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "kernels.hpp"
+#include "process.hpp"
 #include "suite.hpp"
 
 using namespace quern::conformance;
@@ -300,6 +301,73 @@ TEST_CASE("what cannot be loaded as a library is refused, and the log says why")
         CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuLibraryLoadData)(nullptr, kEmptyModule, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
         CUDA_ERROR_INVALID_VALUE);
+}
+
+namespace {
+
+/// A library with a variable of 32 MiB, and how much memory is taken.
+constexpr std::size_t kBigBytes = std::size_t{32} << 20;
+CUlibrary load_big() {
+  CUlibrary library = nullptr;
+  const std::string text = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .b8 big[" +
+                           std::to_string(kBigBytes) + "];\n.visible .entry k() { ret; }\n";
+  REQUIRE(CU(cuLibraryLoadData)(&library, text.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0) ==
+          CUDA_SUCCESS);
+  return library;
+}
+std::size_t taken_bytes() {
+  std::size_t free = 0, total = 0;
+  REQUIRE(cu().cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS);
+  return total - free;
+}
+/// Loads a library before and after a context is made, and checks when it takes memory.
+void check_loading(CUmoduleLoadingMode expected) {
+  CUmoduleLoadingMode mode{};
+  CHECK(CU(cuModuleGetLoadingMode)(&mode) == CUDA_SUCCESS);
+  CHECK(mode == expected);
+  const bool eager = expected == CU_MODULE_EAGER_LOADING;
+  const std::size_t before = taken_bytes();
+  const CUlibrary library = load_big();
+  CHECK((taken_bytes() - before >= kBigBytes) == eager);
+  CUcontext other = nullptr;
+  REQUIRE(cu().cuCtxCreate_v4(&other, nullptr, 0, 0) == CUDA_SUCCESS);
+  CHECK((taken_bytes() - before >= 2 * kBigBytes) == eager);
+  CUmodule loaded = nullptr;
+  CHECK(CU(cuLibraryGetModule)(&loaded, library) == CUDA_SUCCESS);
+  CHECK(taken_bytes() - before >= kBigBytes);
+  CHECK(CU(cuLibraryUnload)(library) == CUDA_SUCCESS);
+  CHECK(taken_bytes() - before < kBigBytes);
+  CHECK(cu().cuCtxDestroy_v2(other) == CUDA_SUCCESS);
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "part: libraries are loaded into all contexts" * doctest::skip()) {
+  check_loading(CU_MODULE_EAGER_LOADING);
+  const std::size_t before = taken_bytes();
+  const CUlibrary library = load_big();
+  CUcontext primary = nullptr;
+  REQUIRE(cu().cuDevicePrimaryCtxRetain(&primary, 0) == CUDA_SUCCESS);
+  CHECK(taken_bytes() - before >= 2 * kBigBytes);
+  REQUIRE(cu().cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS);
+  CHECK(taken_bytes() - before >= 2 * kBigBytes);
+  CHECK(cu().cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS);
+  CHECK(CU(cuLibraryUnload)(library) == CUDA_SUCCESS);
+}
+TEST_CASE_FIXTURE(Fixture, "part: libraries are loaded when they are needed" * doctest::skip()) {
+  check_loading(CU_MODULE_LAZY_LOADING);
+}
+
+TEST_CASE("CUDA_MODULE_LOADING says when libraries are loaded into contexts") {
+  if (!is_cpu()) return;  // how much memory a GPU takes for a module is its own affair
+  for (const char* mode : {"LAZY", "DEFAULT", "", "EAGER"}) {
+    CAPTURE(mode);
+    ::setenv("CUDA_MODULE_LOADING", mode, 1);
+    Process child(std::string_view(mode) == "EAGER" ? "part: libraries are loaded into all contexts"
+                                                    : "part: libraries are loaded when they are needed");
+    CHECK(child.succeeds());
+  }
+  ::unsetenv("CUDA_MODULE_LOADING");
 }
 
 TEST_CASE_FIXTURE(Fixture, "the functions of a module are counted and enumerated") {

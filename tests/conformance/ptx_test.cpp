@@ -3,7 +3,9 @@
 // together.
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <string>
+#include <vector>
 
 #include "suite.hpp"
 
@@ -271,6 +273,36 @@ TEST_CASE_FIXTURE(Fixture, "atomic operations on vectors change each element") {
   CHECK(got == std::vector<float>{3, 4, 3, 4, 3, 4});
   CHECK(download<std::uint16_t>(out + 24, 2) == std::vector<std::uint16_t>{0x4000, 0x4000});
   CHECK(download<std::uint16_t>(out + 32, 4) == std::vector<std::uint16_t>{0x4200, 0x4400, 0x4200, 0x4400});
+}
+
+TEST_CASE_FIXTURE(Fixture, "the link to the host supports the vectors that are added to the host's memory") {
+  if (!is_cpu() || capability() < 90) return;
+  void* host = nullptr;
+  REQUIRE(cu().cuMemHostAlloc(&host, 16, CU_MEMHOSTALLOC_DEVICEMAP) == CUDA_SUCCESS);
+  const std::vector<float> before{1, 2, 3, 4};
+  std::memcpy(host, before.data(), 16);
+  CUdeviceptr mapped = 0;
+  REQUIRE(cu().cuMemHostGetDevicePointer_v2(&mapped, host, 0) == CUDA_SUCCESS);
+  const Module loaded(kernel(k90,
+                             ".reg .f32 %f<2>; ld.param.u64 %rd2, [out]; mov.f32 %f1, 0f3F800000; "
+                             "red.relaxed.sys.global.add.v4.f32 [%rd2], {%f1, %f1, %f1, %f1};"));
+  loaded.run(2, mapped);
+  std::vector<float> after(4);
+  std::memcpy(after.data(), host, 16);
+  CHECK(after == std::vector<float>{3, 4, 5, 6});
+  CHECK(cu().cuMemFreeHost(host) == CUDA_SUCCESS);
+
+  // Nothing else has vectors of 32-bit numbers, and .b128 is refused.
+  const std::string why = refusal(kernel(k90, ".reg .b128 %q<3>; atom.global.exch.b128 %q1, [%rd1], %q2;"));
+  CHECK_MESSAGE(why.find("atomic operation on .b128") != std::string::npos, why);
+  for (int i = 0; i < CU_ATOMIC_OPERATION_MAX; ++i) {
+    const auto operation = static_cast<CUatomicOperation>(i);
+    unsigned got = 0;
+    CHECK(CU(cuDeviceGetHostAtomicCapabilities)(&got, &operation, 1, 0) == CUDA_SUCCESS);
+    const bool vectors = (got & CU_ATOMIC_CAPABILITY_VECTOR_32x4) != 0;
+    CHECK_MESSAGE(vectors == (operation == CU_ATOMIC_OPERATION_FLOAT_ADD), i);
+    CHECK_MESSAGE((got & CU_ATOMIC_CAPABILITY_SCALAR_128) == 0, i);
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "256 bits are loaded and stored at once, at multiples of 32 bytes only") {

@@ -17,7 +17,7 @@ struct Loaded {
   std::optional<driver::LoadedDriver> libcuda;
   std::optional<driver::LoadedPlugin> plugin;
   driver::DriverTable table = driver::unsupported_table();
-  bool cpu = false;
+  std::string name;
 };
 Loaded& loaded() {
   static auto* const instance = new Loaded;
@@ -28,8 +28,8 @@ Loaded& loaded() {
 
 std::string load_device(std::string_view name) {
   Loaded& it = loaded();
-  it.cpu = name == "cpu";
-  if (it.cpu) {
+  it.name = name;
+  if (name == "cpu") {
     auto plugin = driver::load_cpu_plugin();
     if (!plugin) return to_string(plugin.errors());
     it.plugin = std::move(*plugin);
@@ -46,11 +46,18 @@ std::string load_device(std::string_view name) {
 }
 
 const driver::DriverTable& cu() { return loaded().table; }
-bool is_cpu() { return loaded().cpu; }
+bool is_cpu() { return loaded().name != "cuda"; }
+const std::string& device_name() { return loaded().name; }
 
 void* surface_function(std::string_view symbol) {
   const auto* const row = std::ranges::find(driver::kSurface, symbol, &driver::FunctionFacts::symbol);
   REQUIRE_MESSAGE(row != std::end(driver::kSurface), symbol);
+  // The exported symbols: cuGetProcAddress has tests of its own, and the plug-in runs all of these over it.
+  if (device_name() == "stand-alone") {
+    void* const exported = loaded().libcuda->library.symbol(std::string(symbol).c_str());
+    REQUIRE_MESSAGE(exported != nullptr, symbol);
+    return exported;
+  }
   void* function = nullptr;
   CUdriverProcAddressQueryResult status{};
   cu().cuGetProcAddress_v2(std::string(row->name).c_str(), &function, row->since, CU_GET_PROC_ADDRESS_DEFAULT,

@@ -15,13 +15,15 @@
 
 namespace quern::conformance {
 
-/// Loads the device called "cpu" or "cuda" and initialises it. Empty: done; else why it is not there.
+/// Loads a device and initialises it: "cpu" (the plug-in), "stand-alone" (the same device as the libcuda.so.1
+/// that QUERN_LIBCUDA names) or "cuda" (the system's driver). Empty: done; else why it is not there.
 std::string load_device(std::string_view name);
 
 /// The table under test.
 const driver::DriverTable& cu();
 /// True for the CPU device: some rules apply to it alone (a GPU's behaviour is unspecified there).
 bool is_cpu();
+const std::string& device_name();
 
 /// The address of a function of functions.def that is no slot of the table, by its symbol. Fails the test if
 /// the driver does not have it.

@@ -105,7 +105,8 @@ TEST_CASE(
   keep_busy(stream);
   std::vector<float> changing = counting(100);
   const auto queued = shared().to_device(changing, stream);
-  std::fill(changing.begin(), changing.end(), -1.0f);  // staged: the device gets what was there at the call
+  // staged: the device gets the values at the time of the call
+  std::fill(changing.begin(), changing.end(), -1.0f);
   std::vector<float> back(100);
   queued.copy_to_host(back, stream);
   stream.synchronize();

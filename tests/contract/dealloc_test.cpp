@@ -12,7 +12,7 @@ using namespace quern::contract;
 
 namespace {
 
-/// Memory enough for one such array, not for two. What other tests left in the shared session is small.
+/// Enough memory for one such array, but not for two. Other tests leave little in the shared session.
 std::size_t most_of_memory(const Session& session) { return session.free_memory_bytes() / 3 * 2; }
 
 void drop_arrays(const Session& session, int count, std::size_t bytes = 64) {
@@ -54,11 +54,11 @@ TEST_CASE(
   CHECK(own.pending_release_count() == 0);
   CHECK(calls_of("cuMemFree_v2") == freed + 2);  // device and managed memory
   CHECK(own.memory_stats().total().pending_count == 0);
-  // The queue is the context's, however many sessions there are on it.
+  // The context has one queue, however many sessions use the context.
   shared().release_pending();
   (void)second_session().device_array({10});
   CHECK(shared().pending_release_count() == 1);
-  // The peak of all kinds together is not the sum of theirs.
+  // The peak over all kinds is not the sum of the peaks of the kinds.
   const std::size_t before = own.memory_stats().total().peak_bytes;
   (void)own.pinned_array({1000});
   own.release_pending();
@@ -181,7 +181,7 @@ TEST_CASE(
   }
   CHECK(own.pending_release_count() == 0);
   CHECK(calls_of("cuMemFree_v2") == freed + 29);
-  // The memory of pools and the staging blocks of queued copies count as memory, too.
+  // The memory of pools and the staging blocks of queued copies also count as memory.
   own.set_allocator(own.caching_pool());
   drop_arrays(own, 1);
   own.release_pending();  // the pool has it

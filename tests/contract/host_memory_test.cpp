@@ -19,7 +19,7 @@ TEST_CASE(
     CHECK(calls_of("cuMemHostUnregister") == unregistered);
   }
   CHECK(calls_of("cuMemHostRegister_v2") == registered + 2);
-  CHECK(calls_of("cuMemHostUnregister") == unregistered + 2);  // at once, not by the queue
+  CHECK(calls_of("cuMemHostUnregister") == unregistered + 2);  // immediately, not through the queue
   try {
     const PinnedScope scope = shared().pinned({NDArray::view(a)});
     throw std::runtime_error("inside");
@@ -91,7 +91,8 @@ TEST_CASE(
   shared().synchronize();
   CHECK(managed.host().at<float>(99) == 2);
 
-  // Portable memory and managed memory serve the kernels of every context, other memory only its own's.
+  // Kernels of every context can access portable and managed memory. Other memory is only for the kernels of
+  // its own context.
   const MappedNDArray portable = shared().mapped_array({100}, Dtype::float32, {.portable = true});
   portable.host().assign(1.0f);
   const OwnSession other;
@@ -105,7 +106,8 @@ TEST_CASE(
   CHECK(portable.host().at<float>(99) == 2);
   CHECK(managed.host().at<float>(49) == 2);
   CHECK(managed.host().at<float>(50) == 3);
-  // It stays until that kernel has run, though the session that it was made with knows of no work.
+  // The memory lives until that kernel has run, although the session that allocated it does not know of the
+  // work.
   const Stream stream = other.stream();
   const Kernel busy = kernel(other, "busy"), set = kernel(other, "set");
   const DeferredCleanup deferred = shared().defer_cleanup();

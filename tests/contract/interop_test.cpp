@@ -7,14 +7,14 @@ using namespace quern::contract;
 
 namespace {
 
-/// Another library's array, as one that knows nothing of quern's types.
+/// An array of another library, which does not know quern's types.
 struct Foreign {
   CudaArrayInterface description;
   std::shared_ptr<int> alive = std::make_shared<int>(1);
   CudaArrayInterface cuda_array_interface() const { return description; }
 };
 
-/// One that offers itself by DLPack, its values made on `producer`.
+/// An array that supports DLPack. Its values are produced on `producer`.
 struct Producer {
   DeviceNDArray array;
   StreamView producer;
@@ -26,7 +26,7 @@ struct Producer {
   }
 };
 
-/// A program's own tensor over memory of quern's, counting its deleter's calls.
+/// A program's own tensor in memory of quern. It counts the calls of its deleter.
 struct OwnTensor {
   static inline int deleted = 0;
   std::int64_t shape[1] = {6};
@@ -203,8 +203,8 @@ void refusals_of_the_cuda_array_interface() {
   const DeviceNDArray locked = shared().as_cuda_array(read_only);
   CHECK(holds(message([&] { locked.assign(1.0f); }), "read-only"));
   CHECK(holds(message([&] { kernel("scale")({.block = 1})(locked, 2.0f); }), "read-only"));
-  // The memory behind it does not circumvent that, nor does PTX, which does not say which parameters a kernel
-  // writes to.
+  // Neither the memory of the array nor PTX, which does not declare the parameters that a kernel writes to,
+  // circumvents that.
   const std::vector<std::byte> bytes(96);
   const Stream stream = shared().stream();
   CHECK(holds(message([&] { locked.buffer().fill(std::byte{0}); }), "read-only"));
@@ -261,7 +261,7 @@ void views_by_dlpack() {
   CHECK(from_dlpack(shared(), Producer{part, {}}).data() == part.data());
 }
 
-/// An array exported by DLPack is ready on the stream where the consumer uses it; this library never waits.
+/// An array exported by DLPack is ready on the consumer's stream; quern never waits on the host.
 void dlpack_is_ordered_on_the_way_out() {
   const DeferredCleanup nothing_released = shared().defer_cleanup();  // releasing memory waits for its work
   const DeviceNDArray array = shared().to_device(counting_array({6}));
@@ -278,11 +278,11 @@ void dlpack_is_ordered_on_the_way_out() {
 
   set_later(array, 8, producer);
   tensor = to_dlpack(array, {.producer = producer, .consumer = dlpack_consumer(-1)});
-  CHECK(consumer.query());  // no order asked for, none made
+  CHECK(consumer.query());  // no order was requested, so none was established
   tensor->deleter(tensor);
   producer.synchronize();
 
-  const Stream ours = shared().stream();  // the default stream stands for it
+  const Stream ours = shared().stream();  // it has the handle of the default stream
   set_later(array, 9, ours);
   tensor = to_dlpack(array, {.consumer = dlpack_consumer(dlpack_stream(consumer))});
   CHECK_FALSE(consumer.query());
@@ -315,7 +315,8 @@ void dlpack_is_ordered_on_the_way_in() {
   CHECK(last.identical(filled(9)));
 }
 
-/// Every driver call on the way fails once: then it is an error, and nothing of the producer's is kept.
+/// Every driver call of the operation fails once. Then an error is reported, and nothing of the producer is
+/// kept.
 void failing_calls_give_everything_back() {
   const OwnSession session;
   const DeviceNDArray theirs = session.to_device(counting_array({6}));

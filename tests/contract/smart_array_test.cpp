@@ -12,7 +12,7 @@ namespace {
 struct Copies {
   std::uint64_t to_device = calls_of("cuMemcpyHtoD_v2");
   std::uint64_t to_host = calls_of("cuMemcpyDtoH_v2");
-  /// Since the last call of it.
+  /// Copies since the last call of this function.
   std::pair<std::uint64_t, std::uint64_t> now() {
     const Copies before = std::exchange(*this, Copies());
     return {to_device - before.to_device, to_host - before.to_host};
@@ -86,7 +86,7 @@ TEST_CASE("E3: mark_changed makes a side the newest, and updates the other one i
   CHECK(array.host().at<float>(0) == 7);
   CHECK(copies.now() == Count(0, 1));
 
-  // A side that was out of date when it was written to is not updated afterwards, which would overwrite the
+  // A side that was out of date when it was written to is not updated later, because that would overwrite the
   // new values.
   const SmartArray filled = shared().smart_array(counting_array({100}));
   const std::span<float> memory = filled.host().values<float>();
@@ -123,13 +123,13 @@ TEST_CASE(
   add_one({.grid = 1, .block = 128})(array);
   CHECK(copies.now() == Count(0, 1));
   CHECK(held.at<float>(99) == 102);
-  // A stream that copies are not ordered with is waited for.
+  // Copies wait for a stream with which they are not ordered.
   const StreamView foreign = foreign_stream();
   const SmartArray other = shared().smart_array(counting_array({100}));
   keep_busy(foreign);
   add_one({.grid = 1, .block = 128, .stream = foreign})(other);
   CHECK(other.host().at<float>(99) == 100);
-  // So is each of several such streams.
+  // They wait for each of several such streams.
   const StreamView second = foreign_stream();
   keep_busy(foreign);
   add_one({.grid = 1, .block = 128, .stream = foreign})(other);
@@ -137,7 +137,7 @@ TEST_CASE(
   CHECK(other.host().at<float>(99) == 101);
   foreign.synchronize();
 
-  // If a call around the launch fails, the kernel's results still do not count as the host's values.
+  // If a call around the launch fails, the kernel's results do not become the host's values.
   for (const char* call : {"cuEventCreate", "cuEventRecord"}) {
     const SmartArray one = shared().smart_array(counting_array({100}));
     const SmartArray two = shared().smart_array(counting_array({100}));

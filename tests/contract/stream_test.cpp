@@ -122,8 +122,8 @@ TEST_CASE(
   quick.synchronize();
   CHECK(result.at<float>(999) == 50);
   CHECK_FALSE(slow.query());
-  // The legacy default stream waits for streams like these, and copies without a stream run in it. A thread's
-  // own default stream waits for neither of them.
+  // The legacy default stream waits for such streams, and copies without a stream run in it. A thread's own
+  // default stream waits for neither.
   const StreamView own = shared().per_thread_default_stream();
   kernel("set")({.grid = 1, .block = 32, .stream = own})(1, data, 7.0f);
   own.synchronize();

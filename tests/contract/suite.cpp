@@ -68,7 +68,7 @@ struct Opened {
   std::map<std::string, Kernel, std::less<>> kernels;
   std::string program;
 };
-/// Never destroyed: its driver serves exit handlers too.
+/// Never destroyed: exit handlers use its driver, too.
 Opened& opened() {
   static auto* const instance = new Opened;
   return *instance;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the tests of the contract's rows: the device under test, counted driver calls, kernels.
+// Shared by the contract tests: the device under test, counted driver calls, kernels.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -15,20 +15,20 @@
 
 namespace quern::contract {
 
-/// Opens "cpu" or "cuda". Empty: done; else why it is not there.
+/// Opens "cpu" or "cuda". Returns an empty text, or the reason why the device is not available.
 std::string open_device(std::string_view name);
 const Device& device();
 bool is_cpu();
 
-/// The driver calls of everything in this process.
+/// The number of driver calls of the whole process.
 driver::FailingTable& calls();
 std::uint64_t calls_of(std::string_view function);
 
-/// One session for all tests that leave it as it is.
+/// A session for all tests that do not change its state.
 const Session& shared();
 /// Another session on the same device.
 Session second_session();
-/// A session with a context of its own, whose queue reads the environment now.
+/// A session with a separate context, whose queue reads the environment now.
 struct OwnContext {
   CUcontext handle = nullptr;
 
@@ -46,10 +46,10 @@ class OwnSession : private OwnContext, public Session {
 Kernel kernel(std::string_view name);
 Kernel kernel(const Session& session, std::string_view name);
 
-/// Work that keeps `stream` busy for long after the call.
+/// Queues work that keeps `stream` busy long after the call.
 void keep_busy(StreamView stream);
 
-/// A stream of the program's own that the default stream is not ordered with. It is never destroyed.
+/// A stream of the program that is not ordered with the default stream. It is never destroyed.
 StreamView foreign_stream();
 
 /// The flags that the driver made page-locked memory with (cuMemHostGetFlags).
@@ -57,7 +57,7 @@ unsigned host_alloc_flags(void* memory);
 
 /// 0, 1, 2, ...
 std::vector<float> counting(std::size_t count);
-/// A host array of `shape` that counts in C order.
+/// A host array of `shape` with the values 0, 1, 2, ... in C order.
 NDArray counting_array(const Shape& shape, Order order = Order::c);
 
 /// The message of the quern::Error that `action` throws; empty if it throws none.
@@ -78,7 +78,7 @@ class Environment {
   const char* name_;
 };
 
-// As in the kernels' source.
+// The same constants as in the source of the kernels.
 struct Point {
   float x, y;
 };
@@ -88,9 +88,9 @@ struct Particle {
   Point corners[2];
 };
 
-/// Runs in row F7's child process; returns its exit status.
+/// Runs in the child process of row F7; returns its exit status.
 int run_exit_child(const std::string& device);
-/// This program's file and the device it runs on, for that child.
+/// The file of this program and the device that it uses, for that child.
 const std::string& program_path();
 void set_program(const std::string& path);
 

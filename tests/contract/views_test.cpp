@@ -152,7 +152,7 @@ TEST_CASE(
     "A12: host arrays go to the device for a launch and come back after it; In, Out and InOut narrow that") {
   const Kernel sum = kernel("sum");
   std::vector<float> a = counting(100), b(100, 1.0f), out(100, -1.0f);
-  sum({.grid = 1, .block = 128})(100, a, b, out);  // no stream: there on return
+  sum({.grid = 1, .block = 128})(100, a, b, out);  // no stream: complete on return
   CHECK(out[99] == 100);
   const auto copied = [](const std::function<void()>& launch) {
     const std::uint64_t in = calls_of("cuMemcpyHtoD_v2"), back = calls_of("cuMemcpyDtoH_v2");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that are called rather than inlined: recursive ones, and those on a cycle through indirect calls.
-// Their local memory, the end of a thread in them, the end of their stack.
+// Functions that are called rather than inlined: recursive functions, and those on a cycle through indirect
+// calls. Tests their local memory, threads that end in them, and stack overflow.
 #include <doctest/doctest.h>
 
 #include <array>

@@ -42,8 +42,8 @@ Row rounded(const std::string& device, const Mode& mode, Compute compute) {
           {sizeof(T) == 4 ? Bound::Kind::f32 : Bound::Kind::f64}};
 }
 
-/// PTX's conversion of a number to an integer: rounded, limited; NaN is 0, or the top bit if either side has
-/// 64 bits.
+/// PTX's conversion of a number to an integer: rounds and clamps. NaN gives 0, or the top bit if either type
+/// has 64 bits.
 Bits integer_of(double x, int mode, unsigned width, bool is_signed, bool wide_source) {
   if (std::isnan(x)) return wide_source || width == 64 ? std::uint64_t{1} << (width - 1) : 0;
   std::fesetround(mode);

@@ -43,7 +43,7 @@ std::vector<Bits> values(const Format& format) {
 using Unary = double (*)(double);
 using Binary = double (*)(double, double);
 
-/// Rows on scalars and, lane by lane, on pairs {a, b} and {b, c}.
+/// Rows on scalars, and on each lane of the pairs {a, b} and {b, c}.
 class Rows {
  public:
   explicit Rows(const Format& format) : format_(format) {}
@@ -163,7 +163,7 @@ void check_format(const Format& format) {
     if (row.device.find_first_of("xyz") != std::string::npos)
       row.device =
           "on(a, b, c, [](" + pair + " x, " + pair + " y, " + pair + " z) { return " + row.device + "; })";
-  // hexp, hmax and the like have an x in their names; the lambda does not hurt them, but needs a, b, c.
+  // hexp, hmax and similar names contain an x. The lambda does not harm them, but needs a, b, c.
   for (Row& row : rows.rows)
     if (row.device.starts_with("on(")) {
       const std::string open = "[](";
@@ -196,7 +196,8 @@ void check_format(const Format& format) {
                      " c, F f) { return f(" + make + "(a, b), " + make + "(b, c), " + make + "(c, a)); }\n"});
 }
 
-/// A float to one of the 8-bit formats, limited to its greatest number: the nearest of all of its numbers.
+/// Converts a float to one of the 8-bit formats, clamped to its largest number: finds the nearest of all
+/// numbers of the format.
 Bits nearest_of_eight_bits(double x, int fraction, int bias, Bits greatest) {
   if (std::isnan(x)) return 0x7f;
   const auto number = [&](Bits bits) {
@@ -237,7 +238,7 @@ TEST_CASE("floats become half and bfloat16 numbers in every rounding mode") {
                                  round_narrow(ir::Type::f16, static_cast<double>(f32(b))) << 16;
                         }});
   const auto directed = [&](const char* device, ir::Type type, int direction) {
-    // -1: down, 1: up, 0: towards zero, from the nearest number by steps of one place.
+    // -1: down, 1: up, 0: towards zero; moves from the nearest number by one unit in the last place.
     table.rows.push_back({device,
                           [=](Bits a, Bits, Bits) -> Bits {
                             const double x = static_cast<double>(f32(a));
@@ -299,7 +300,7 @@ TEST_CASE("approximate functions of half precision") {
   table.values = {0x3c00, 0xbc00, 0x3800, 0x4000, 0x4200, 0xc100,
                   0x2e66, 0x0400, 0x4900, 0x3555, 0xb555, 0x1400};
   const auto add = [&](const char* device, double relative, double (*reference)(double)) {
-    // As floats, for the bound.
+    // Compares as floats, for the bound.
     table.rows.push_back(
         {std::string("__half2float(") + device + ")",
          [=](Bits a, Bits, Bits) { return bits_of(reference(narrow_value(ir::Type::f16, a))); },

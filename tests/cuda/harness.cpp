@@ -67,7 +67,7 @@ bool within(double expected, double got, const Bound& bound) {
   if (std::isnan(expected)) return std::isnan(got);
   const auto nearest = static_cast<Real>(expected);
   if (std::isinf(nearest) || std::isinf(got)) {
-    // An overflow may come a little early or late.
+    // The overflow threshold may differ a little.
     const double greatest = static_cast<double>(std::numeric_limits<Real>::max());
     return static_cast<double>(nearest) == got ||
            (bound.ulp > 0 && std::fabs(expected) > greatest * 0.9999 && std::fabs(got) > greatest * 0.9999);
@@ -105,7 +105,7 @@ std::vector<Bits> tuples(const std::vector<Bits>& values) {
   std::uint64_t state = 1;
   for (unsigned i = 0; i < kTuples; ++i)
     for (unsigned k = 0; k < 3; ++k) {
-      // First each value by itself, later in combinations.
+      // First each value alone, later combinations.
       const std::size_t index = k == 0 && i < values.size() ? i : mix(state) % values.size();
       in.push_back(values[index]);
     }

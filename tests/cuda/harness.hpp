@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions of CUDA C++ on the CPU device, compared with plain host code.
+// Compares expressions of CUDA C++ on the CPU device with plain host code.
 #pragma once
 
 #include <cstdint>
@@ -37,16 +37,17 @@ struct Bound {
     f64,
     f16,
     bf16
-  } kind = Kind::exact;  ///< floats: any NaN for any NaN
+  } kind = Kind::exact;  ///< floats: any two NaNs are equal
   double ulp = 0;        ///< of the expected result
-  double absolute = 0;   ///< or this much
+  double absolute = 0;   ///< an absolute bound, used if it is larger
 };
 inline Bound exact() { return {}; }
 inline Bound single(double ulp = 0, double absolute = 0) { return {Bound::Kind::f32, ulp, absolute}; }
 inline Bound real(double ulp = 0, double absolute = 0) { return {Bound::Kind::f64, ulp, absolute}; }
 
-/// One expression over a, b, c and its value, from the bits of a, b and c. For bounds other than exact the
-/// reference gives bits of its kind; with `ulp` it gives the bits of a double for f32, too.
+/// An expression over a, b and c, and its expected value, computed from the bits of a, b and c. For bounds
+/// other than exact, the reference returns bits of its kind; with `ulp` it returns the bits of a double for
+/// f32, too.
 struct Row {
   std::string device;
   std::function<Bits(Bits, Bits, Bits)> host;
@@ -55,17 +56,17 @@ struct Row {
 
 struct Table {
   std::string includes;
-  std::string type;  ///< of a, b and c: their bits are read as this
+  std::string type;  ///< type of a, b and c: their bits are interpreted in it
   std::vector<Bits> values;
   std::vector<Row> rows;
   std::string prologue{};  ///< declarations before the kernel
   std::vector<std::string> options{};
 };
 
-/// Each row on a sample of the combinations of `values`; CHECKs each result.
+/// Runs each row on a sample of the combinations of `values`, and CHECKs each result.
 void check(const Table& table);
 
-/// Values that integer code gets wrong first.
+/// Values for which integer code is often wrong.
 std::vector<Bits> interesting_words();
 std::vector<Bits> interesting_longs();
 std::vector<Bits> interesting_floats();

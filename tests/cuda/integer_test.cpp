@@ -70,7 +70,7 @@ U dot(U a, U b, U c, unsigned terms, unsigned first, bool is_signed) {
   return static_cast<U>(sum);
 }
 
-/// A word's lanes of `bits`, each through `apply`.
+/// Applies `apply` to each lane of `bits` bits in a word.
 template <class Apply>
 U lanes(unsigned bits, U a, U b, Apply apply) {
   U result = 0;
@@ -105,7 +105,7 @@ std::vector<Row> simd_rows(unsigned n) {
   add("sub", false, true, [](S x, S y) { return x - y; });
   add("subss", true, true, [=](S x, S y) { return clamp(x - y, -top - 1, top); });
   add("subus", false, true, [=](S x, S y) { return clamp(x - y, 0, all); });
-  // Signed averages: half away from zero for sums that are not negative, else towards minus infinity ... plus
+  // Signed averages round a half away from zero for non-negative sums, otherwise towards minus infinity plus
   // one half.
   add("avgs", true, true, [](S x, S y) { return x + y >= 0 ? (x + y + 1) >> 1 : (x + y) >> 1; });
   add("avgu", false, true, [](S x, S y) { return (x + y + 1) >> 1; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mathematical functions: within the errors that the CUDA programming guide gives for them, against the
-// host's in a wider format (float in double; double in long double).
+// Mathematical functions: compared with the host's functions in a wider format (float with double; double
+// with long double), with the error bounds of the CUDA programming guide.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -112,7 +112,7 @@ constexpr long double kPi = 3.14159265358979323846264338327950288L;
 
 TEST_CASE("mathematical functions of float and double keep to the guide's errors") {
   std::vector<Row> singles, doubles;
-  // The guide's bound, and one more for the rounding of the reference.
+  // The bound of the guide, plus one for the rounding of the reference.
   BOTH("sin(a)", 2.5, 2.5, std::sin(x));
   BOTH("cos(a)", 2.5, 2.5, std::cos(x));
   BOTH("tan(a)", 4.5, 2.5, std::tan(x));
@@ -157,7 +157,7 @@ TEST_CASE("mathematical functions of float and double keep to the guide's errors
        std::sin(kPi * std::remainder(static_cast<long double>(std::fabs(x) < 1e4 ? x : 0.25), 2.0L)));
   BOTH("j0(fabs(a) < 6 ? a : 1.5)", 12, 12,
        std::cyl_bessel_j(0.0L, std::fabs(static_cast<long double>(std::fabs(x) < 6 ? x : 1.5))));
-  // Float arguments take part as floats; the conditions above must, too.
+  // Float arguments are rounded to float; the conditions above must use the rounded values.
   for (Row& row : singles) {
     if (row.device.starts_with("j0f") || row.device.starts_with("sinpif")) row.bound.absolute = 1e-6;
     if (row.device.starts_with("lgammaf")) row.bound.absolute = 1e-5;
@@ -172,7 +172,8 @@ TEST_CASE("mathematical functions of float and double keep to the guide's errors
 
 TEST_CASE("fast intrinsics of float keep to the guide's errors") {
   Table table{.type = "float"};
-  // The guide bounds __sinf and __cosf in [-pi, pi], __logf in [0.5, 2] absolutely and elsewhere in ulp.
+  // The guide gives absolute bounds for __sinf and __cosf in [-pi, pi] and __logf in [0.5, 2], and bounds in
+  // ulp elsewhere.
   for (const double x : {0.0, 0.1, -0.5, 1.0, -1.5, 2.5, 3.0, -3.1, 0.75, 1.25, 0.5, 2.0})
     table.values.push_back(bits_of(static_cast<float>(x)));
   const auto add = [&](const char* device, double ulp, double absolute, double (*reference)(double, double)) {

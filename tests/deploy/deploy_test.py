@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/: each file checked as far as that goes without a cluster, and against a real server's options and metrics.
+"""Checks each file of deploy/ as far as possible without a cluster, and compares it with a real server's options and metrics.
 
 usage: deploy_test.py QUERN_SERVE Systemd|Compose|Kubernetes|Prometheus|Grafana
 
-Ends with the status 77 (skipped) if a program or module that the part needs is not here; tools/setup --level deploy installs them.
+Exits with status 77 (skipped) if a program or module that the part needs is missing; tools/setup --level deploy installs them.
 """
 import json
 import os
@@ -27,7 +27,7 @@ try:
 except ImportError:
     yaml = None
 
-# The programs and modules that a part needs.
+# The programs and modules that each part needs.
 NEEDS = {"Systemd": ["systemd-analyze"], "Compose": ["yaml"], "Kubernetes": ["yaml"], "Prometheus": ["yaml", "promtool"], "Grafana": []}
 
 
@@ -48,7 +48,7 @@ def documents(path):
 
 class Case(unittest.TestCase):
     def check_settings(self, text, mounted=None):
-        """A TOML file of `quern serve`: known options, and a server that takes it. `mounted`: the files that its container has."""
+        """Checks a TOML file of `quern serve`: options must be known, and a server must accept it. `mounted`: the files in its container."""
         settings = tomllib.loads(text)
         options = options_of_server()
         self.assertLessEqual(set(settings), set(options))
@@ -58,7 +58,7 @@ class Case(unittest.TestCase):
         return settings
 
     def check_start(self, text, folder):
-        """The server starts with these options, only with other places for its files and sockets."""
+        """Checks that the server starts with these options; only the paths of its files and sockets differ."""
         settings = tomllib.loads(text)
         place = pathlib.Path(folder)
         for name, value in settings.items():
@@ -84,7 +84,7 @@ class Systemd(Case):
 
     def test_the_unit_is_valid(self):
         with tempfile.TemporaryDirectory() as folder:
-            # The programs of the unit are not installed here: the same unit with programs that are.
+            # The programs of the unit are not installed here, so the same unit is checked with installed ones.
             unit = pathlib.Path(folder, "quern-serve.service")
             unit.write_text(self.UNIT.read_text().replace("/usr/bin/quern", "/bin/true"))
             done = run("systemd-analyze", "verify", "--man=no", unit, env={**os.environ, "SYSTEMD_UNIT_PATH": f"{folder}:"})
@@ -377,7 +377,7 @@ FUNCTION_SUFFIX = re.compile(r"\b(quern_[a-z_]+)(\{[^}]*\})?")
 
 
 class Metrics(Case):
-    """Metrics that expressions name, against those of a real server."""
+    """Compares the metrics in expressions with those of a real server."""
 
     def known(self):
         with tempfile.TemporaryDirectory() as folder:

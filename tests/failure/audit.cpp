@@ -17,11 +17,11 @@ using driver::DriverTable;
 using driver::FunctionRow;
 
 DriverTable device;    ///< the device's own functions
-DriverTable prepared;  ///< what the audited functions call: see prepare()
+DriverTable prepared;  ///< the functions that the audited ones call: see prepare()
 
 struct Ledger {
   base::Mutex mutex;
-  Books books QUERN_GUARDED_BY(mutex);
+  ResourceAudit audit QUERN_GUARDED_BY(mutex);
 };
 Ledger& ledger() {
   static auto* const instance = new Ledger;
@@ -30,20 +30,20 @@ Ledger& ledger() {
 
 void created(DriverObject object, std::uint64_t handle) {
   const base::LockGuard lock(ledger().mutex);
-  ledger().books.live.emplace(to_string(object), handle);
+  ledger().audit.live.emplace(to_string(object), handle);
 }
 
 void released(DriverObject object, std::uint64_t handle, CUresult result) {
   const base::LockGuard lock(ledger().mutex);
-  auto& live = ledger().books.live;
+  auto& live = ledger().audit.live;
   const auto found = live.find({std::string(to_string(object)), handle});
   if (found == live.end() || result != CUDA_SUCCESS)
-    ledger().books.wrong.emplace(to_string(object));
+    ledger().audit.wrong.emplace(to_string(object));
   else
     live.erase(found);
 }
 
-/// A function of the table with the entries in the books that its row of functions.def asks for.
+/// Calls a function of the table and records what its row of functions.def says it creates and releases.
 template <FunctionRow kRow, class F, F DriverTable::* kMember>
 struct Audited;
 template <FunctionRow kRow, class... Args, CUresult (*DriverTable::*kMember)(Args...)>
@@ -64,11 +64,11 @@ CUresult waited(CUresult result, CUstream stream) {
   return result;
 }
 
-/// Functions that wait for the work that they queue, and a fast way to load modules.
+/// Replaces functions by ones that wait for the work that they queue, and makes loading of modules fast.
 void prepare(DriverTable& table) {
   table.cuModuleLoadDataEx = [](CUmodule* module, const void* image, unsigned count, CUjit_option* options,
                                 void** values) {
-    // Not optimised: the same few kernels are compiled in each of thousands of rounds.
+    // Do not optimise: each of thousands of rounds compiles the same few kernels.
     std::vector<CUjit_option> names(options, options + count);
     std::vector<void*> settings(values, values + count);
     names.push_back(CU_JIT_OPTIMIZATION_LEVEL);
@@ -111,14 +111,14 @@ driver::DriverTable audited(const driver::DriverTable& inner) {
   return table;
 }
 
-Books books() {
+ResourceAudit audit() {
   const base::LockGuard lock(ledger().mutex);
-  return ledger().books;
+  return ledger().audit;
 }
 
-void clear_books() {
+void clear_audit() {
   const base::LockGuard lock(ledger().mutex);
-  ledger().books = {};
+  ledger().audit = {};
 }
 
 }  // namespace quern::failure

@@ -11,15 +11,16 @@
 
 namespace quern::failure {
 
-struct Books {
+struct ResourceAudit {
   std::multiset<std::pair<std::string, std::uint64_t>> live;
-  std::set<std::string> wrong;  ///< releases of what was not there
+  std::set<std::string> wrong;  ///< releases of resources that did not exist
 };
 
-/// `inner` with books. One at a time in a process; thread-safe. Queued work is waited for, so that a
-/// failure that is only pretended finds nothing still running, as a real one would.
+/// A table that calls `inner` and records the resources that calls create and release. A process may have one
+/// at a time. Thread-safe. Calls wait for the work that they queue: an injected failure then finds no work
+/// running, as a real failure would.
 driver::DriverTable audited(const driver::DriverTable& inner);
-Books books();
-void clear_books();
+ResourceAudit audit();
+void clear_audit();
 
 }  // namespace quern::failure

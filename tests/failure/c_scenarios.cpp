@@ -11,7 +11,7 @@
 namespace quern::failure {
 namespace {
 
-/// Releases the objects that C functions returned, and reports their failures as this test's.
+/// Releases the objects that C functions returned. Reports their failures as failures of this test.
 struct CHandles {
   std::vector<std::uint64_t> ids;
   ~CHandles() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU device behind planned failures and behind books, as the tests of this program open it.
+// The CPU device with planned failures and with an audit of its resources, as the tests of this program open
+// it.
 #pragma once
 
 #include <quern/quern.hpp>
@@ -12,21 +13,22 @@
 
 namespace quern::failure {
 
-/// Never destroyed. The driver's own allocations count for no test (in_driver).
+/// Never destroyed. The allocations that the driver makes for itself are not counted (in_driver).
 struct AuditedDevice {
   driver::LoadedPlugin plugin;
   driver::FailingTable* table;
   std::shared_ptr<const runtime::Driver> driver;
 
   static AuditedDevice& get();
-  /// A session of its own; its calls go through `table`.
+  /// Opens a separate session; its calls go through `table`.
   Session open_session() const;
 
  private:
   AuditedDevice();
 };
 
-/// A stream of the program's that the default stream is not ordered with, made by calls that do not fail.
+/// A stream of the program that is not ordered with the default stream. No failure is planned for the calls
+/// that create it.
 class ForeignStream {
  public:
   explicit ForeignStream(const Session& session);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every driver call that the layer makes fails once, in every scenario: nothing leaks, nothing is released
-// twice, the error is reported or the values are right, and later work is possible.
+// In every scenario, every driver call of the layer fails once. Checks that nothing leaks, nothing is
+// released twice, either an error is reported or the values are correct, and later work succeeds.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -28,7 +28,7 @@ struct Run {
   std::weak_ptr<const runtime::Context> context;
 };
 
-/// One scenario with a session of its own, everything dropped at the end.
+/// Runs one scenario with a separate session and drops everything at the end.
 Run run(const Scenario& scenario) {
   Run run;
   try {
@@ -46,7 +46,7 @@ Run run(const Scenario& scenario) {
   return run;
 }
 
-/// The same while this thread's host memory runs out at its `nth` allocation (0: never).
+/// The same, while this thread's host memory is exhausted at its `nth` allocation (0: never).
 Run run_short(const Scenario& scenario, std::uint64_t nth, bool for_good) {
   const ShortOfMemory scope(nth, for_good);
   Run run;
@@ -64,8 +64,8 @@ Run run_short(const Scenario& scenario, std::uint64_t nth, bool for_good) {
   return run;
 }
 
-/// The calls that release something: a failure there loses that one thing, which is reported. A release needs
-/// its context, so it may fail in making that current.
+/// The calls that release something. If one fails, that one resource is lost, and the loss is reported. A
+/// release needs its context, so it may fail while it makes the context current.
 bool is_release(const std::string& call) {
   const driver::FunctionFacts* const function = driver::find_function(call);
   return function != nullptr && (function->releases != driver::DriverObject::none ||
@@ -74,11 +74,11 @@ bool is_release(const std::string& call) {
 
 std::string live_text() {
   std::string text;
-  for (const auto& [what, handle] : books().live) text += what + " ";
+  for (const auto& [what, handle] : audit().live) text += what + " ";
   return text;
 }
 
-/// The resources of a lost context end with it; here the loss is only simulated, so this function releases
+/// The resources of a lost context end with it. Here the loss is only simulated, so this function releases
 /// them.
 void reset_context() {
   const driver::DriverTable& real = AuditedDevice::get().plugin.table;
@@ -86,7 +86,7 @@ void reset_context() {
   while (real.cuCtxPopCurrent_v2(&none) == CUDA_SUCCESS) {
   }
   real.cuDevicePrimaryCtxReset_v2(0);
-  clear_books();
+  clear_audit();
 }
 
 std::uint64_t calls_of(const Scenario& scenario) {
@@ -94,12 +94,12 @@ std::uint64_t calls_of(const Scenario& scenario) {
   const std::uint64_t before = table.call_count();
   const Run whole = run(scenario);
   REQUIRE_MESSAGE(whole.outcome == Outcome::right, whole.text);
-  REQUIRE_MESSAGE(books().live.empty(), live_text());
-  REQUIRE(books().wrong.empty());
+  REQUIRE_MESSAGE(audit().live.empty(), live_text());
+  REQUIRE(audit().wrong.empty());
   return table.call_count() - before;
 }
 
-/// Every call only on demand (tools/check_memory): it takes a minute or two.
+/// Runs every call only if requested (tools/check_memory), since that takes a minute or two.
 std::uint64_t step() { return std::getenv("QUERN_FAILURE_ALL") != nullptr ? 1 : 28; }
 
 void check_later_work() {
@@ -134,12 +134,12 @@ TEST_CASE("each driver call of each scenario fails once, with each kind of error
         CHECK(one.outcome != Outcome::wrong);
         if (one.outcome == Outcome::reported) CHECK(one.result == static_cast<int>(result));
         CHECK(one.context.expired());
-        CHECK(books().wrong.empty());
-        CHECK_MESSAGE(books().live.size() <= (is_release(call) ? 1 : 0), live_text());
+        CHECK(audit().wrong.empty());
+        CHECK_MESSAGE(audit().live.size() <= (is_release(call) ? 1 : 0), live_text());
         reset_context();
       }
     check_later_work();
-    clear_books();
+    clear_audit();
   }
   std::printf("failure run: %llu rounds in %zu scenarios, %llu reported, the others came out right\n",
               static_cast<unsigned long long>(rounds), scenarios().size(),
@@ -166,9 +166,9 @@ TEST_CASE(
         reported += one.outcome == Outcome::reported;
         CHECK(one.outcome != Outcome::wrong);
         if (one.outcome == Outcome::reported) CHECK(one.result == static_cast<int>(result));
-        // The device's memory is released with the context; nothing of the layer's remains.
+        // The context releases the device's memory. Nothing that the layer created remains.
         CHECK(one.context.expired());
-        CHECK(books().wrong.empty());
+        CHECK(audit().wrong.empty());
         reset_context();
       }
     check_later_work();
@@ -181,8 +181,8 @@ TEST_CASE(
 TEST_CASE("host memory that runs out at any allocation of the layer's leaks nothing and ends nothing") {
   std::uint64_t rounds = 0, reported = 0;
   for (const Scenario& scenario : scenarios()) {
-    if (scenario.compiles) continue;  // tens of thousands of allocations, which are not the layer's
-    (void)calls_of(scenario);         // makes the objects that a process makes once
+    if (scenario.compiles) continue;  // skips tens of thousands of allocations that the layer does not make
+    (void)calls_of(scenario);         // creates the objects that exist once in a process
     REQUIRE(run_short(scenario, 0, false).outcome == Outcome::right);
     const std::uint64_t allocations = ShortOfMemory::count();
     for (const bool for_good : {false, true})
@@ -195,13 +195,13 @@ TEST_CASE("host memory that runs out at any allocation of the layer's leaks noth
         ++rounds;
         reported += one.outcome != Outcome::right;
         CHECK(one.outcome != Outcome::wrong);
-        CHECK(books().wrong.empty());
-        CHECK_MESSAGE(books().live.empty(), live_text());
-        clear_books();
+        CHECK(audit().wrong.empty());
+        CHECK_MESSAGE(audit().live.empty(), live_text());
+        clear_audit();
       }
     check_later_work();
-    CHECK_MESSAGE(books().live.empty(), live_text());
-    clear_books();
+    CHECK_MESSAGE(audit().live.empty(), live_text());
+    clear_audit();
   }
   std::printf(
       "short of host memory: %llu rounds in %zu scenarios, %llu reported, the others came out right\n",

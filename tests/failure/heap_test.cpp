@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that need no heap memory: launches after the first, views of arrays.
+// Operations that need no heap memory: repeated launches, views of arrays.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
@@ -37,7 +37,7 @@ std::uint64_t launches() {
   return table.call_count("cuLaunchKernel") + table.call_count("cuLaunchKernelEx");
 }
 
-/// Allocations by this thread in the second of two calls, outside of the driver's.
+/// Counts the allocations of this thread in the second of two calls, excluding those of the driver.
 std::uint64_t allocations_of(const std::function<void()>& action) {
   action();
   const failure::ShortOfMemory scope(0);
@@ -104,7 +104,7 @@ TEST_CASE("SmartArrays are launched with on a stream of the program's without he
   const std::uint64_t made = table.call_count("cuEventCreate");
   CHECK(allocations_of([&] { launch(one.view()), launch(two.view()); }) == 0);
   CHECK(table.call_count("cuEventCreate") == made);
-  // The host side waits for both; the events that marked their ends are reused, also on a third stream.
+  // The host side waits for both streams. The events that mark their ends are reused, also on a third stream.
   (void)smart.host();
   const failure::ForeignStream three(session);
   CHECK(allocations_of([&] { launch(three.view()), launch(one.view()); }) == 0);

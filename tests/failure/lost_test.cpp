@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel's fault ends the context that sessions of other threads work in, while they work.
+// A kernel's fault ends a context while sessions of other threads use it.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
@@ -28,7 +28,7 @@ unsigned long number(const char* variable, unsigned long otherwise) {
   return text != nullptr ? std::strtoul(text, nullptr, 10) : otherwise;
 }
 
-/// Counts the errors and prints the first few.
+/// Counts errors and prints the first few.
 struct Complaints {
   std::atomic<int> count = 0;
   void add(const std::string& text) {
@@ -50,8 +50,8 @@ std::vector<std::uint32_t> filled(std::uint32_t first) {
   return values;
 }
 
-/// One thread's work: a session with arrays of known contents, until a fault ends it; then another one. Calls
-/// on objects of the lost session must fail, and its host memory must not change.
+/// The work of one thread: a session with arrays of known contents, until a fault ends it; then a new
+/// session. Calls on objects of the lost session must fail, and its host memory must not change.
 class Tenant {
  public:
   Tenant(unsigned seed, bool streams, Complaints& complaints, const SessionOptions& options)
@@ -181,7 +181,7 @@ class Tenant {
   }
   void callback(Work& work) {
     if (!work.stream) return;
-    // The target outlives the synchronisation alone.
+    // Only the target of the copy outlives the synchronisation.
     auto target = std::make_unique<std::atomic<int>>(0);
     work.stream->add_callback([where = target.get()] { where->fetch_add(1); });
     try {
@@ -231,7 +231,7 @@ class Tenant {
       require_fault(error, complaints_);
     }
   }
-  /// Everything of a lost session answers with the fault, however many sessions were opened since.
+  /// Everything of a lost session returns the fault, however many sessions were opened since.
   void inspect(Work& work) {
     if (random_() % 2 == 0) std::this_thread::yield();
     for (const Kept& kept : work.kept) must_refuse([&] { kept.array.copy_to_host(); }, "a copy to the host");
@@ -271,7 +271,7 @@ unsigned long steps_of(const std::deque<Tenant>& tenants) {
   return steps;
 }
 
-/// `threads` tenants at work while `faults` kernels end the context that they share.
+/// Runs `threads` tenants while `faults` kernels end the context that they share.
 void stress(unsigned threads, unsigned long faults, bool streams) {
   Complaints complaints;
   const SessionOptions options{.device = "cpu"};
@@ -282,7 +282,7 @@ void stress(unsigned threads, unsigned long faults, bool streams) {
   std::vector<std::thread> running;
   for (Tenant& tenant : tenants) running.emplace_back([&] { tenant.run(stop); });
   for (unsigned long i = 0; i < faults; ++i) {
-    // A fault is over sooner than a tenant's thread may get its turn.
+    // The faults may be over before a tenant's thread runs.
     const unsigned long steps_before = steps_of(tenants);
     while (steps_of(tenants) < steps_before + threads) std::this_thread::yield();
     fault_once(complaints, options);
@@ -300,7 +300,7 @@ void stress(unsigned threads, unsigned long faults, bool streams) {
   CHECK(after.memory_stats().total().live_count == 0);
 }
 
-/// `threads` tenants with contexts of their own: none is lost, whatever happens to the primary context.
+/// Runs `threads` tenants with separate contexts. None is lost, whatever happens to the primary context.
 void stress_isolated(unsigned threads, unsigned long faults) {
   Complaints complaints;
   const SessionOptions isolated{.device = "cpu", .isolated = true};

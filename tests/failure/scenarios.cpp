@@ -137,7 +137,7 @@ constexpr const char* kWithVariables = R"(.version 8.0
 .visible .global .align 4 .f32 gain = 0f40400000;
 .visible .entry empty() { ret; }
 )";
-/// Variables of a module, which here outlive the module's handle.
+/// Uses variables of a module after the module's handle was dropped.
 bool variables(const Session& session) {
   const Stream stream = session.stream();
   std::optional<Module> module = session.load_ptx(kWithVariables);
@@ -153,7 +153,7 @@ bool variables(const Session& session) {
   stream.synchronize();
   return before == 3 && gain.get() == 8 && back[99] == 99 && table.array().copy_to_host() == back;
 }
-/// Two PTX texts as one module.
+/// Links two PTX texts into one module.
 Module linked_module(const Session& session) {
   const LinkSource user{R"(.version 8.0
 .target sm_80
@@ -248,7 +248,7 @@ bool smart_on_foreign_streams(const Session& session) {
   const ForeignStream one(session), two(session);
   const SmartArray array = session.smart_array(counting());
   kernel({.grid = 1, .block = 128, .stream = one.view()})(array, kCount);
-  one.view().synchronize();  // the order of two streams' work is the program's
+  one.view().synchronize();  // the program orders the work of two streams
   kernel({.grid = 1, .block = 128, .stream = two.view()})(array, kCount);
   const bool both = is_counting(array.host(), 2);
   array.host().assign(counting({kCount}, 5));
@@ -279,7 +279,7 @@ bool with_allocator(const Session& session, const std::shared_ptr<DeviceAllocato
   session.set_allocator(nullptr);
   return right;
 }
-/// Launches on another stream than the memory's keep it until they have run.
+/// A launch on another stream keeps the memory until the launch has run.
 bool pooled_launches(const Session& session) {
   const Kernel kernel = add_one(session);
   session.set_allocator(session.caching_pool());
@@ -295,7 +295,7 @@ bool pooled_launches(const Session& session) {
   session.set_allocator(nullptr);
   return right;
 }
-/// A program's own, in RMM's shape.
+/// An allocator of the program, with RMM's interface.
 struct OwnResource {
   std::shared_ptr<DeviceAllocator> upstream;
   void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) {
@@ -335,7 +335,7 @@ bool dlpack_exchange(const Session& session) {
   const DeviceNDArray other = from_dlpack(session, to_dlpack_unversioned(mapped));
   return again(9, 0).item<float>() == 99 && is_counting(host, 0) && other(5).item<float>() == 5;
 }
-/// Another library's array, its values made on a stream.
+/// An array of another library, whose values are produced on a stream.
 struct ByInterface {
   DeviceNDArray array;
   StreamView producer;
@@ -379,13 +379,13 @@ bool ordered_dlpack(const Session& session) {
       from_dlpack(session, to_dlpack(again, {.producer = one, .consumer = std::nullopt}), {.producer = one});
   return is_counting(first, 0) && second.at<float>(99) == 3 && waited(5).item<float>() == 3;
 }
-/// Lists what this machine has. Its drivers are opened anew, not through the table that fails; if host memory
-/// is short, the affected parts are reported as missing.
+/// Lists the resources of this machine. Its drivers are opened separately, not through the failing table. If
+/// host memory is exhausted, the affected parts are reported as missing.
 bool machine(const Session&) {
   const DoctorReport found = doctor();
   return !found.findings.empty() && devices().size() < 100;
 }
-/// Features of Numba beside the arrays: callbacks, views of other types, arrays like others.
+/// Features of Numba other than arrays: callbacks, views of other types, arrays like others.
 bool numba_calls(const Session& session) {
   const Stream stream = session.stream();
   const MappedNDArray mapped = session.mapped_array_like(counting());
@@ -410,7 +410,7 @@ bool expected_failures(const Session& session) {
   array->assign(counting());
   return is_counting(array->copy_to_host(), 0);
 }
-/// A context, an event and a stream that the program made itself, by calls that do not fail.
+/// A context, an event and a stream that the program creates. No failure is planned for these calls.
 struct Program {
   const driver::DriverTable& api = AuditedDevice::get().plugin.table;
   CUcontext context = nullptr;

@@ -8,12 +8,12 @@
 
 namespace quern::failure {
 
-/// Some of the layer's functions, used as a program does. Returns whether every value came out right; a
-/// driver call that fails may end it with a quern::Error, never with a wrong value.
+/// Uses some functions of the layer as a program does. Returns true if every value is correct. A driver call
+/// that fails may end it with a quern::Error, but must never cause a wrong value.
 struct Scenario {
   std::string_view name;
   bool (*run)(const Session& session);
-  bool compiles = false;  ///< source, with NVRTC
+  bool compiles = false;  ///< compiles source with NVRTC
 };
 std::span<const Scenario> scenarios();
 
@@ -21,7 +21,7 @@ std::span<const Scenario> scenarios();
 bool c_functions(const Session& session);
 bool c_memory(const Session& session);
 
-// x[i] += 1 for i < n; PTX, so that no compiler runs in each of thousands of rounds.
+// x[i] += 1 for i < n. It is PTX, so that thousands of rounds need no compiler.
 inline constexpr const char* kAddOne = R"(.version 6.0
 .target sm_50
 .address_size 64

@@ -17,8 +17,7 @@ using namespace quern;
 
 namespace {
 
-/// AddressSanitizer keeps freed memory for a while, so that uses of it are found; ThreadSanitizer keeps its
-/// state.
+/// AddressSanitizer keeps freed memory for a while, to find uses of it. ThreadSanitizer keeps its own state.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define QUERN_TEST_SANITIZER
@@ -30,7 +29,8 @@ constexpr bool kFreedMemoryStays = true;
 constexpr bool kFreedMemoryStays = false;
 #endif
 
-/// Set in a child of a fork. The parent's other threads are not there, which a leak checker takes for leaks.
+/// Set in a child process after a fork. The parent's other threads do not exist there, and a leak checker
+/// reports their memory as leaks.
 bool in_child = false;
 
 constexpr const char* kTwice = R"(.version 6.0
@@ -120,7 +120,7 @@ TEST_CASE("rounds of allocate, launch and free run at constant memory") {
   const std::size_t resident_after = resident_kib();
   CHECK(wrong == 0);
   CHECK(session.memory_stats()[ResourceKind::device].live_count == 0);
-  // The memory that is queued for release may differ by the count limit's worth of small arrays.
+  // The memory that is queued for release may vary by as many small arrays as the count limit allows.
   CHECK(session.free_memory_bytes() + (std::size_t{1} << 20) >= free_before);
   if (!kFreedMemoryStays) CHECK(resident_after < resident_before + 4096);
   std::printf("soak: %lu rounds, resident memory %zu KiB before and %zu KiB after\n", count, resident_before,
@@ -160,7 +160,7 @@ TEST_CASE("a child of a fork ends by exit(), with objects that the parent made, 
   REQUIRE(child >= 0);
   if (child == 0) {
     in_child = true;
-    alarm(20);  // a hang ends by a signal
+    alarm(20);  // SIGALRM ends a hang
     std::exit(7);
   }
   int status = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the cost of a launch through quern beyond cuLaunchKernel itself: the same kernel of the same PTX,
-// on the same device, in one run. Prints one JSON document; status 77: there is no such device.
+// Measures the cost of a launch through quern in addition to cuLaunchKernel: the same kernel of the same PTX,
+// on the same device, in one run. Prints one JSON document. Exit status 77: there is no such device.
 //   launch-overhead [cpu|cuda]
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ constexpr const char* kPtx = R"(.version 8.0
 )";
 constexpr int kRounds = 9, kLaunches = 2000;
 
-/// The median over rounds of the nanoseconds that a launch takes, the wait at each round's end left out.
+/// The median over rounds of the nanoseconds for each launch, excluding the wait at the end of each round.
 template <class Launch, class Wait>
 double median_ns(Launch launch, Wait wait) {
   std::vector<double> rounds;
@@ -82,7 +82,8 @@ int main(int argc, char** argv) {
     if (device == "cpu") {
       auto loaded = driver::load_cpu_plugin();
       if (!loaded) return 77;
-      raw = raw_ns((new driver::LoadedPlugin(std::move(*loaded)))->table);  // stays open: it has threads
+      // never closed, since its threads run
+      raw = raw_ns((new driver::LoadedPlugin(std::move(*loaded)))->table);
     } else {
       auto loaded = driver::load_libcuda();
       if (!loaded) return 77;

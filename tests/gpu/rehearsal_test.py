@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools/gpu-check on a machine without a GPU: it says "absent", and over the CPU device posing as the driver it goes through its
+"""tools/gpu-check on a machine without a GPU: it reports "absent". With the CPU device in place of the driver, it runs its
 sections without writing into docs/ or tests/golden. Where the tests are whole (no QUERN_TEST_FRACTION) the samples run from a
 bundle, too.
 

@@ -15,7 +15,7 @@ extern "C" __global__ void twice(int n, float* x) { int i = blockIdx.x * blockDi
 extern "C" __global__ void wild(int* x) { x[1ll << 40] = 1; }
 )";
 
-/// Faults make texts on quern's threads that this one reads.
+/// Faults create texts on quern's threads, which this thread reads.
 int count_faults() {
   int faults = 0;
   for (int i = 0; i < 3; ++i) {

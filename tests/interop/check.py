@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What consumers from PyPI make of quern's arrays, and quern of theirs. Run by tools/check_interop."""
+"""Exchanges arrays between quern and packages from PyPI, in both directions. Run by tools/check_interop."""
 import faulthandler
 import os
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Device memory: numba-cuda by the CUDA Array Interface, cuda.core and the protocol in ctypes by DLPack, in both directions, with the
-producer's work still to come. All drive the same device: the CPU device as a stand-alone libcuda.so.1."""
+producer's work not yet complete. All use the same device: the CPU device as a stand-alone libcuda.so.1."""
 import gc
 import importlib.metadata
 
@@ -19,7 +19,7 @@ def to_device(session, array):
 
 
 class Interface:
-    """An object with nothing but the interface."""
+    """An object that has only the interface."""
 
     def __init__(self, owner, address, shape, typestr, **rest):
         self.owner = owner
@@ -27,14 +27,14 @@ class Interface:
 
 
 def read(taken, typestr="<f4"):
-    """What numba-cuda reads where a tensor says that it lies."""
+    """Reads, with numba-cuda, the memory at the address of a tensor."""
     size = int(typestr[-1])
     strides = tuple(size * stride for stride in taken.strides)
     return cuda.as_cuda_array(Interface(taken, taken.address, taken.shape, typestr, strides=strides)).copy_to_host()
 
 
 def array_interface(session):
-    """Views of quern's arrays, and quern's of numba-cuda's."""
+    """numba-cuda's views of quern's arrays, and quern's views of numba-cuda's arrays."""
     device = to_device(session, np.arange(10, dtype=np.float32))
     assert cuda.is_cuda_array(device)
     view = cuda.as_cuda_array(device)
@@ -55,7 +55,7 @@ def array_interface(session):
 
 
 def array_interface_with_streams(session):
-    """A producer's stream that the default stream is not ordered with: it stands still, then goes on."""
+    """A producer's stream that is not ordered with the default stream. It is blocked, and continues later."""
     stream = quern_interop.FreeStream(session)
     device = to_device(session, np.zeros(8, np.float32))
     stream.stop()
@@ -68,7 +68,7 @@ def array_interface_with_streams(session):
     assert stream.query(), "numba-cuda waited"
     assert view.copy_to_host().sum() == 40
 
-    # numba-cuda's array on its stream: the interface says so, and quern waits for it.
+    # The interface of numba-cuda's array names its stream, and quern waits for it.
     theirs_on = cuda.external_stream(stream.handle)
     theirs = cuda.to_device(np.zeros(8, np.float32), stream=theirs_on)
     stream.synchronize()
@@ -89,7 +89,7 @@ def array_interface_with_streams(session):
 
 
 def capsules(session):
-    """What a consumer finds in a capsule, of both ABIs; the memory lives until it is done."""
+    """Checks the contents of a capsule in both ABIs. The memory lives until the consumer is done."""
     source = np.arange(24, dtype=np.float32)
     for request, version in (({"max_version": (1, 3)}, (1, 3)), ({"max_version": (2, 0)}, (1, 3)), ({}, None)):
         device = to_device(session, source)
@@ -104,7 +104,7 @@ def capsules(session):
         taken.close()
     device = to_device(session, source)
     for _ in range(3):
-        device.__dlpack__()  # a capsule that nobody takes
+        device.__dlpack__()  # a capsule that is not consumed
     copied = tensor.Taken(device.__dlpack__(max_version=(1, 0), copy=True))
     assert copied.flags == 2 and copied.address != device.address and (read(copied) == source).all()
     copied.close()
@@ -112,7 +112,7 @@ def capsules(session):
 
 
 def dlpack_to_numpy(session):
-    """NumPy takes device memory through the host, where it asks for that."""
+    """NumPy receives device memory as a copy on the host, if it requests that."""
     device = to_device(session, np.arange(6, dtype=np.float16))
     assert (np.from_dlpack(device, device="cpu") == np.arange(6)).all()
     refused(lambda: np.from_dlpack(device), "device", "upported")
@@ -131,7 +131,7 @@ def dlpack_to_cuda_core(session):
 
 
 def dlpack_out_with_streams(session):
-    """The consumer's stream waits for the producer's, nobody else does."""
+    """Only the consumer's stream waits for the producer's."""
     for export in ("ctypes", "cuda.core"):
         producer, consumer, other = (quern_interop.FreeStream(session) for _ in range(3))
         device = to_device(session, np.zeros(8, np.float32))
@@ -147,7 +147,7 @@ def dlpack_out_with_streams(session):
         assert not consumer.query() and other.query()
         assert tensor.Taken(made.__dlpack__(stream=-1, max_version=(1, 3))).address == device.address
         assert other.query()
-        # numba-cuda copies on the consumer's stream: queued behind the event.
+        # numba-cuda copies on the consumer's stream, after the event.
         on_consumer = cuda.external_stream(consumer.handle)
         target = cuda.pinned_array(8, np.float32)
         target[:] = -1

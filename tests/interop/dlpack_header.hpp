@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern's structs against DLPack's own header, of a package that carries it.
+// Compares quern's structs with DLPack's own header, from a package that contains it.
 #pragma once
 
 #include <dlpack.h>

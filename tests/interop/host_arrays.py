@@ -16,7 +16,7 @@ def refused(action, *words):
 
 
 def numpy_takes(session):
-    """Without copying; the memory is kept alive."""
+    """Nothing is copied, and the memory is kept alive."""
     host, device = session.mapped(10, 3.0)
     array = np.from_dlpack(host)
     assert array.shape == (10,) and array.dtype == np.float32 and (array == 3).all()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern's arrays for Python, as far as the checks of interop need them: the array interfaces, DLPack as in
-// the Python array API standard, .npy files, and streams that wait until they are released.
+// quern's arrays in Python, as far as the interoperability checks need them: the array interfaces, DLPack
+// according to the Python array API standard, .npy files, and streams that wait until they are released.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -82,7 +82,7 @@ nb::object device_capsule(const DeviceNDArray& array, StreamView producer, const
   return capsule(to_dlpack(given, options));
 }
 
-/// The capsule's tensor in either ABI, taken by `take`.
+/// Takes the tensor from the capsule, in either ABI, with `take`.
 template <class Take>
 auto taken(nb::handle tensor, Take&& take) {
   if (PyCapsule_IsValid(tensor.ptr(), kName<dlpack::ManagedTensor>) != 0)

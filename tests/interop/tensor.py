@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A consumer and a producer of DLPack's capsules in ctypes: the structs are written down from dlpack.h 1.3."""
+"""A consumer and a producer of DLPack's capsules in ctypes. The structs are copied from dlpack.h 1.3."""
 import ctypes
 from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of a mutation is found by its function, its row or its marker, in whichever file these are; the message says what is missing."""
+"""The text of a mutation is found by its function, its row or its marker, in any file. Error messages name the missing part."""
 import pathlib
 import sys
 import tempfile

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Forgets one place of a recipe of CONTRIBUTING.md at a time, and sees a check fail.
+"""Omits one step of a recipe of CONTRIBUTING.md at a time, and verifies that a check fails.
 
 usage: omissions_test.py BUILD [-v] [TEST...]
 
-omissions.toml lists what is forgotten: a change of one file in a copy of the project, and the check that must notice it:
+omissions.toml lists the omissions: a change of one file in a copy of the project, and the check that must detect it:
 
   compile = FILE     this source, compiled as in BUILD, does not compile
-  link = TARGET      this source (`compile`) compiles, but what BUILD links it into does not link
-  run = COMMAND      the command, run in the copy, ends with another status than 0
+  link = TARGET      this source (`compile`) compiles, but the target of BUILD does not link
+  run = COMMAND      the command fails in the copy
 
-Each check is first made without the change, and must pass.
+Each check is first run without the change, and must pass.
 """
 import json
 import os

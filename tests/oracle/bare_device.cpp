@@ -19,7 +19,7 @@ namespace {
 thread_local std::jmp_buf* landing = nullptr;
 }
 
-// Defined by the scheduler in the device: here a trap goes back to BareDevice::launch.
+// In the device, the scheduler defines this function. Here a trap returns to BareDevice::launch.
 extern "C" void quern_cpu_yield(WorkerState*) {}
 extern "C" void quern_cpu_nanosleep(std::uint32_t) {}
 extern "C" std::uint64_t quern_cpu_global_timer() { std::abort(); }
@@ -41,7 +41,7 @@ constexpr std::size_t kSharedBytes = std::size_t{1} << 20;
 constexpr std::size_t kReservedBytes =
     2 * cpu::engine::kGapBytes + kArenaBytes + cpu::engine::kSharedReservationBytes + kLocalBytes;
 
-/// In a function of its own, so that no local variable of the caller lives across the longjmp.
+/// A separate function, so that no local variable of the caller is live across the longjmp.
 bool run_guarded(const cpu::KernelCode& code, const cpu::engine::LaunchState& launch,
                  cpu::engine::WorkerState& worker, std::uint64_t blocks) {
   std::jmp_buf buffer;

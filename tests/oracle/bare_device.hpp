@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU device without a driver: compiled kernels run on this thread, in memory made for them. Here every
-// choice that the driver makes by itself (instruction set, optimisation level, gangs) can be made otherwise.
+// The CPU device without a driver: compiled kernels run on this thread, in memory allocated for them. Tests
+// can choose everything that the driver chooses by itself (instruction set, optimisation level, gangs).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace quern::oracle {
 
-/// One at a time in a process (reserves some 90 GiB of addresses, no memory).
+/// A process may have one at a time (it reserves about 90 GiB of addresses, but no memory).
 class BareDevice {
  public:
   BareDevice();
@@ -25,11 +25,11 @@ class BareDevice {
   BareDevice(const BareDevice&) = delete;
   BareDevice& operator=(const BareDevice&) = delete;
 
-  /// Places the module's variables and discards all other memory.
+  /// Allocates the module's variables and discards all other memory.
   void load(const ptx::Module& module);
   std::byte* allocate(std::size_t bytes);
 
-  /// Runs the grid; false if a trap ended it.
+  /// Runs the grid. Returns false if a trap ended it.
   bool launch(const cpu::KernelCode& code, const cpu::Specialisation& specialisation, const Extents& grid,
               const std::vector<std::byte>& params, std::uint64_t local_bytes);
 
@@ -44,8 +44,8 @@ class BareDevice {
   std::size_t frame_bytes_ = 0;
 };
 
-/// The specialisations of a kernel to be tested: several for each seed, over instruction sets, optimisation
-/// levels and gangs, some with lanes that the dispatcher runs.
+/// The specialisations with which to test a kernel: several for each seed, with different instruction sets,
+/// optimisation levels and gangs. In some, the dispatcher runs the lanes.
 std::vector<cpu::Specialisation> configurations(std::uint64_t seed, const Extents& block, unsigned count,
                                                 unsigned dispatched_percent);
 std::string name_of(const cpu::Specialisation& specialisation);

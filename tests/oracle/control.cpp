@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Control Flow Instructions", special registers, and how operands are read and written.
+// "Control Flow Instructions", special registers, and the reading and writing of operands.
 #include "handlers.hpp"
 
 namespace quern::oracle {
@@ -27,7 +27,7 @@ void branch_indexed(Thread& t, const Instruction& i) {
 
 void nothing(Thread&, const Instruction&) {}
 
-/// Of a vector register; a scalar operand is its own only element.
+/// The elements of a vector register; for a scalar operand, only itself.
 const Operand& element_of(const Operand& operand, std::uint64_t element) {
   return operand.kind == Operand::Kind::vector ? operand.parts.at(element) : operand;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers the questions of tools/ptx-coverage about instructions:
-//   ptx-coverage-check --forms     the rows of isa.def that forms.def tries, as "opcode|words|operands" lines
-//   ptx-coverage-check             reads PTX modules from standard input, parted by lines "----"; answers
-//   each with a line:
-//                                  "runs", "invalid WHY" or "refused WHY"
+// Answers questions of tools/ptx-coverage about instructions:
+//   ptx-coverage-check --forms     the rows of isa.def that forms.def tests, as "opcode|words|operands" lines
+//   ptx-coverage-check             reads PTX modules from standard input, separated by "----" lines; answers
+// each
+//                                  with a line "runs", "invalid WHY" or "refused WHY"
 #include <fmt/format.h>
 
 #include <cstring>
@@ -41,7 +41,7 @@ int print_forms() {
   return 0;
 }
 
-/// The first line, from the last "cannot run on the CPU device: " on.
+/// The first line, starting at the last "cannot run on the CPU device: ".
 std::string reason_of(std::string log) {
   log.resize(std::min(log.find('\n'), log.size()));
   for (const char* marker : {"CPU device: ", "error: "})

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated kernels on the oracle and on the CPU device: every bit must agree (NaNs as NaNs).
+// Runs generated kernels on the oracle and on the CPU device: every bit must agree (any two NaNs are equal).
 //   differential [--first SEED] [--count N] [--show SEED] [--waiting]
-// With QUERN_CPU_DISPATCH=1 the device runs every kernel by the dispatcher.
-// Exit status 1 where a kernel differs; the seed, the place and both values are printed. A seed alone
-// reproduces a kernel. The device optimises three of four.
+// With QUERN_CPU_DISPATCH=1, the dispatcher runs every kernel on the device. Exit status 1 if a kernel
+// differs; the seed, the place and both values are printed. The seed alone reproduces a kernel. The device
+// optimises three of four kernels.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -73,7 +73,7 @@ std::vector<std::byte> run_device(const driver::DriverTable& table, const Genera
   return output;
 }
 
-/// Threads that wait take the oracle long.
+/// Threads that wait take much time in the oracle.
 std::uint64_t usual_count(bool waiting) { return oracle::part_of(waiting ? 30 : 100); }
 
 }  // namespace

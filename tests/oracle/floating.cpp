@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // "Floating Point Instructions" and "Data Movement and Conversion Instructions: cvt". Built with
-// -frounding-math: the host's rounding mode is the instruction's while it runs.
+// -frounding-math: while an instruction runs, the host has its rounding mode.
 #include <algorithm>
 
 #include "handlers.hpp"
@@ -19,8 +19,8 @@ T load(Thread& t, const Instruction& i, const Operand& operand) {
   }
 }
 
-// f32: "the canonical NaN". f64 keeps payloads, but which is not said: there, comparisons with another
-// implementation treat all NaNs as equal.
+// f32 results are "the canonical NaN". f64 keeps payloads, but PTX does not say which one. So comparisons of
+// f64 with another implementation treat all NaNs as equal.
 template <class T>
 void finish(Thread& t, const Instruction& i, T value) {
   if (i.has("sat")) value = value > T(1) ? T(1) : value > T(0) ? value : T(0);  // NaN and -0 give +0
@@ -72,7 +72,7 @@ void arithmetic(Thread& t, const Instruction& i) {
   finish<T>(t, i, result);
 }
 
-// min, max of three f32; .abs: of their magnitudes.
+// min, max of three f32; with .abs, of their magnitudes.
 void least_of_three(Thread& t, const Instruction& i) {
   const auto number = [&](std::size_t k) {
     const float value = load<float>(t, i, i.operands[k]);
@@ -104,14 +104,14 @@ void arithmetic_on_pairs(Thread& t, const Instruction& i) {
   t.set(i.operands[0], result);
 }
 
-// .ftz flushes. (A NaN of neg.f32 and abs.f32 is the canonical one: docs/decisions/0013-nan-bits.md.)
+// .ftz flushes. (neg.f32 and abs.f32 return the canonical NaN: docs/decisions/0013-nan-bits.md.)
 template <class T>
 void sign_operation(Thread& t, const Instruction& i) {
   const T a = load<T>(t, i, i.operands[1]);
   finish<T>(t, i, i.opcode == "neg" ? -a : std::fabs(a));
 }
 
-// Moves bits: the sign of the first operand, the rest of the second.
+// Copies bits: the sign of the first operand and the rest of the second.
 void copy_sign(Thread& t, const Instruction& i) {
   const Type type = i.types[0];
   const std::uint64_t rest = mask_of(type.bits - 1);
@@ -140,8 +140,8 @@ void test_property(Thread& t, const Instruction& i) {
 
 // ---- cvt
 
-// To an integer: rounded to integral, out of range saturates to the target's range. NaN gives 0, or only the
-// top bit where the source is f64 or the target has 64 bits ("cvt", Integer Notes).
+// Converts to an integer: rounds to an integral value and saturates to the target's range. NaN gives 0, or
+// only the top bit if the source is f64 or the target has 64 bits ("cvt", Integer Notes).
 std::uint64_t to_integer(double value, Type to, Type from, const Instruction& i) {
   const RoundingScope rounding(i);
   if (std::isnan(value)) return from.bits == 64 || to.bits == 64 ? std::uint64_t{1} << (to.bits - 1) : 0;
@@ -182,13 +182,13 @@ void integer_to_integer(Thread& t, const Instruction& i, Type to, Type from) {
     const Wide high = (static_cast<Wide>(1) << (to.is_signed() ? to.bits - 1 : to.bits)) - 1;
     value = std::min(std::max(value, to.is_signed() ? -high - 1 : 0), high);
   }
-  // The destination register may be wider than the type: the value is extended by the rule of its type.
+  // The destination register may be wider than the type. The value is then extended by the rule of its type.
   std::uint64_t result = static_cast<std::uint64_t>(value) & mask_of(to.bits);
   if (to.is_signed()) result = static_cast<std::uint64_t>(sign_extend(result, to.bits));
   t.set(i.operands[0], result);
 }
 
-// Between f32 and f64 a NaN keeps its sign and the upper bits of its payload, and becomes quiet.
+// Between f32 and f64, a NaN keeps its sign and the upper bits of its payload and becomes quiet.
 std::uint64_t convert_nan(std::uint64_t bits, Type to, Type from) {
   if (to.bits == 32 && from.bits == 32) return 0x7fffffffu;
   if (to.bits == 32) return (bits >> 32 & 0x80000000u) | 0x7fc00000u | (bits >> 29 & 0x3fffffu);

@@ -50,7 +50,7 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-/// Every choice of {a|b}.
+/// Returns every combination of the choices {a|b}.
 std::vector<std::string> expand(const std::string& text) {
   const std::size_t open = text.find('{');
   if (open == std::string::npos) return {text};
@@ -154,7 +154,7 @@ const std::vector<std::uint64_t>& values_of(char kind) {
   }
 }
 
-/// A boundary value, or now and then any bits.
+/// Returns a boundary value or, sometimes, random bits.
 std::uint64_t pick(char kind, std::uint64_t& state) {
   const std::vector<std::uint64_t>& values = values_of(kind);
   const std::uint64_t random = mix(state);
@@ -170,7 +170,7 @@ std::uint64_t pick(char kind, std::uint64_t& state) {
 
 std::vector<std::uint64_t> input_of(const std::vector<char>& kinds, std::uint64_t seed, unsigned& threads) {
   std::vector<std::uint64_t> input;
-  if (kinds.empty()) {  // nothing is read
+  if (kinds.empty()) {  // no input is read
     threads = 256;
     return {0};
   }
@@ -193,7 +193,7 @@ std::vector<std::uint64_t> input_of(const std::vector<char>& kinds, std::uint64_
 
 // ---- kernels
 
-/// `rule`: the mark before the destination's class, or nothing.
+/// `rule`: the character before the class of the destination, if there is one.
 Kind kind_of(char destination, char rule) {
   if (rule == '=' || (rule == 0 && destination != 'e')) return Kind::bits;
   switch (destination) {
@@ -214,7 +214,7 @@ Kind kind_of(char destination, char rule) {
   }
 }
 
-/// The register class that holds a class of values.
+/// The register class for a class of values.
 const char* register_of(char kind) {
   switch (kind) {
     case 'h':
@@ -349,7 +349,8 @@ std::string instance_text(const Shape& shape, const std::string& words, unsigned
   return text + store(shape.destination, slot);
 }
 
-/// The version that knows the target and its instructions; only registers of 128 bits need more than the
+/// The PTX version that supports the target and its instructions. Only 128-bit registers need more than the
+/// oldest one.
 /// oldest.
 std::string head_of(const std::string& target) {
   const int number = std::stoi(target.substr(target.find('_') + 1));
@@ -393,7 +394,7 @@ FormKernel kernel_of(const std::string& target, const Shape& shape, const std::v
 }  // namespace
 
 std::vector<FormKernel> form_kernels(const std::string& only) {
-  // The rows of the usual target come first, so that their inputs do not change with the others.
+  // Rows for the usual target come first, so that their inputs do not depend on the others.
   std::map<std::tuple<bool, std::string, std::string>, std::vector<std::string>> by_operands;
   for (const Row& row : kRows)
     for (const std::string& text : expand(row.words))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table forms.def as kernels: each instruction on every combination of boundary values (or a sample of
-// them), the results of a thread side by side.
+// Kernels for the table forms.def: each instruction with every combination of boundary values (or a sample of
+// them). A thread stores its results side by side.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace quern::oracle {
 
-/// The way in which results are compared.
+/// How results are compared.
 enum class Kind : std::uint8_t { bits, f16, bf16, f16x2, bf16x2, f32, f64 };
 
-/// One instruction of the table, its alternatives chosen.
+/// One instruction of the table, with chosen alternatives.
 struct FormInstance {
   std::string text;  ///< "szext.wrap.u32"
   Kind kind = Kind::bits;
 };
 
-/// Instances whose operands are of the same classes, as one kernel "k" (const u64* in, u64* out): thread i
-/// reads `sources` words at i * sources and writes one word for each instance.
+/// Instances with operands of the same classes, as one kernel "k" (const u64* in, u64* out): thread i reads
+/// `sources` words at i * sources and writes one word for each instance.
 struct FormKernel {
   std::string target;  ///< "sm_89"
   std::string ptx;
@@ -29,12 +29,12 @@ struct FormKernel {
   unsigned threads = 0;  ///< a multiple of 32
 };
 
-/// All of forms.def; `only`: instructions whose text contains it.
+/// Returns all rows of forms.def; with `only`, the instructions whose text contains it.
 std::vector<FormKernel> form_kernels(const std::string& only = {});
 
-/// True if the device's word is an acceptable result for the oracle's.
+/// True if the device's word is an acceptable result, given that of the oracle.
 bool same_result(Kind kind, std::uint64_t expected, std::uint64_t got);
-/// The word with every NaN that may be any the same one.
+/// Returns the word; NaNs whose bits PTX leaves open are replaced by one NaN.
 std::uint64_t canonical_result(Kind kind, std::uint64_t word);
 
 }  // namespace quern::oracle

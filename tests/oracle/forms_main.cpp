@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every instruction of forms.def on boundary values, on the oracle and on the CPU device: the bits must agree
-// (any NaN for any NaN, unless PTX specifies its bits).
+// Runs every instruction of forms.def with boundary values on the oracle and on the CPU device: the bits must
+// agree (unless PTX specifies the bits of a NaN, any two NaNs are equal).
 //   forms [--only TEXT] [--part I/N] [--list] [--show] [--device cpu|cuda] [--results FILE]
-// --results: a line for each instruction: its text and a digest of the device's results. Status 77: there is
-// no such device.
+// --results: for each instruction, a line with its text and a digest of the device's results. Exit status 77:
+// there is no such device.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -54,7 +54,7 @@ std::vector<std::uint64_t> run_device(const driver::DriverTable& table, const Fo
   char log[4096] = "";
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
                             CU_JIT_OPTIMIZATION_LEVEL};
-  // Runs with little time skip optimisation, which takes most of it.
+  // Short runs skip optimisation, which takes most of the time.
   void* values[] = {log, reinterpret_cast<void*>(sizeof log),
                     reinterpret_cast<void*>(std::uintptr_t{oracle::tries_a_part() ? 0u : 4u})};
   CUmodule module = nullptr;
@@ -78,7 +78,7 @@ std::vector<std::uint64_t> run_device(const driver::DriverTable& table, const Fo
   return words;
 }
 
-/// Reports each instruction that differs once; returns how many do.
+/// Reports each instruction that differs once. Returns their number.
 std::size_t compare(const FormKernel& kernel, const std::vector<std::uint64_t>& expected,
                     const std::vector<std::uint64_t>& got) {
   const std::size_t count = kernel.instances.size();
@@ -97,7 +97,7 @@ std::size_t compare(const FormKernel& kernel, const std::vector<std::uint64_t>& 
   return failed;
 }
 
-/// FNV-1a over the instruction's results; all NaNs count as one where PTX allows any.
+/// FNV-1a over the instruction's results. NaNs whose bits PTX leaves open count as one.
 std::uint64_t digest_of(const FormKernel& kernel, const std::vector<std::uint64_t>& got, std::size_t k) {
   std::uint64_t digest = 0xcbf29ce484222325u;
   for (std::size_t thread = 0; thread < kernel.threads; ++thread) {
@@ -110,7 +110,7 @@ std::uint64_t digest_of(const FormKernel& kernel, const std::vector<std::uint64_
 }
 
 Expected<driver::DriverTable> open_table(const std::string& device) {
-  // The libraries stay open: their threads may outlive everything here.
+  // The libraries are never closed: their threads may outlive this code.
   if (device == "cuda") {
     auto loaded = driver::load_libcuda();
     if (!loaded) return loaded.errors();
@@ -123,7 +123,8 @@ Expected<driver::DriverTable> open_table(const std::string& device) {
   return kept->table;
 }
 
-/// Does a device of that compute capability (89: 8.9) run modules for `target`? "sm_100a" is for 10.0 only.
+/// True if a device of that compute capability (89: 8.9) runs modules for `target`. "sm_100a" is for 10.0
+/// only.
 bool runs_target(int capability, const std::string& target) {
   const int number = std::stoi(target.substr(target.find('_') + 1));
   return target.back() == 'a' ? number == capability : number <= capability;

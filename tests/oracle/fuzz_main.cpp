@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated kernels on the oracle and on the CPU device, each for several configurations and on several sets
-// of data: every byte of the output must agree (NaNs as NaNs). A case is one kernel under one configuration
-// on one set of data.
+// Runs generated kernels on the oracle and on the CPU device, each with several configurations and several
+// sets of data: every byte of the output must agree (any two NaNs are equal). A case is one kernel with one
+// configuration and one set of data.
 //   differential-fuzz [--first SEED] [--kernels N] [--configurations N] [--data N] [--statements N]
 //                     [--waiting PERCENT] [--dispatched PERCENT]
 //   differential-fuzz --show SEED
-// Prints each seed that fails and why, and at the end "kernels K, compilations C, cases N, failed F". A crash
-// or a hang ends the program with the seed as the last word.
+// Prints each seed that fails and the reason, and at the end "kernels K, compilations C, cases N, failed F".
+// After a crash or a hang, the seed is the last word of the output.
 #include <fmt/format.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -27,14 +27,14 @@ using oracle::Generated;
 
 namespace {
 
-constexpr long kHangSeconds = 120;  ///< of processor time: a busy machine is no hang
+constexpr long kHangSeconds = 120;  ///< of processor time, so that a busy machine does not count as a hang
 
 struct Settings {
   std::uint64_t first = 0;
   std::uint64_t kernels = oracle::part_of(60);
   unsigned configurations = 2;
   unsigned data = 32;
-  unsigned statements = 0;   ///< 0: by the seed
+  unsigned statements = 0;   ///< 0: the seed determines it
   unsigned waiting = 10;     ///< percent of the kernels whose threads wait for each other
   unsigned dispatched = 20;  ///< percent of the configurations
 };
@@ -52,13 +52,13 @@ struct Failure {
 
 volatile std::uint64_t current_seed = 0;
 
-/// SIGPROF after this many seconds; 0: never.
+/// Sends SIGPROF after this many seconds; 0: never.
 void limit_time(long seconds) {
   const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = seconds, .tv_usec = 0}};
   setitimer(ITIMER_PROF, &limit, nullptr);
 }
 
-/// Uses only functions that a signal handler may call.
+/// Calls only functions that are allowed in a signal handler.
 void die_with_seed(int signal) {
   char text[64];
   std::size_t at = sizeof text;
@@ -75,7 +75,7 @@ void die_with_seed(int signal) {
 }
 
 void catch_signals() {
-  // On a stack of its own: a kernel may have used up the other.
+  // Uses a separate stack, since a kernel may have exhausted the current one.
   static std::array<std::byte, 1 << 16> stack;
   stack_t place{};
   place.ss_sp = stack.data();
@@ -95,7 +95,7 @@ std::vector<std::byte> parameters(std::uint64_t in, std::uint64_t out) {
   return bytes;
 }
 
-/// The oracle's memory is made once for all sets of data.
+/// The oracle's memory is allocated once for all sets of data.
 class OracleRun {
  public:
   explicit OracleRun(const Generated& kernel)
@@ -120,7 +120,7 @@ class OracleRun {
   std::uint64_t in_, out_;
 };
 
-/// For one thread, for called functions: `descend` calls itself seven times.
+/// The stack of one thread for called functions: `descend` calls itself seven times.
 constexpr std::uint64_t kStackBytes = 1024;
 
 class DeviceRun {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel's frame and its control flow; the statements are in generate_*.cpp.
+// Generates a kernel's frame and its control flow; generate_*.cpp generate the statements.
 #include "generate.hpp"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace quern::oracle {
 namespace {
 
-// The functions that calls reach; the table is for calls through registers. `folded` has a loop and a branch
-// of its own; `descend` calls itself up to seven times below itself, once or twice each time, and has an
+// The functions that calls may reach. The table is for calls through registers. `folded` has a loop and a
+// branch. `descend` calls itself to a depth of up to seven, once or twice in each activation, and has an
 // array on its stack.
 constexpr const char* kFunctions =
     ".func (.param .b32 result) times(.param .b32 x) {\n\t.reg .b32 %a<2>;\n\tld.param.b32 %a0, [x];\n"
@@ -216,7 +216,7 @@ class Kernel {
     w_.label(end);
   }
 
-  // Runs (register & 7) + 1 times, or fewer with a break; uniform if the count is a constant.
+  // Runs (register & 7) + 1 times, or fewer times with a break; uniform if the count is a constant.
   void loop(unsigned depth) {
     const unsigned counter = ++w_.loops, head = w_.new_label(), out = w_.new_label();
     if (w_.random.chance(40))
@@ -238,7 +238,7 @@ class Kernel {
     w_.label(out);
   }
 
-  // brx.idx: two to four ways, some of which fall through.
+  // brx.idx with two to four targets, some of which fall through.
   void choose(unsigned depth) {
     const unsigned count = w_.random.chance(50) ? 4 : 2, table = w_.new_label(), end = w_.new_label();
     w_.line(Text{"and.b32 %t7, {}, {}", w_.r(), count - 1});
@@ -287,7 +287,7 @@ class Kernel {
     w_.line(Text{"@%q1 bra $L{}", head});
   }
 
-  // Some threads end here and write nothing more; the others do not synchronise after this.
+  // Some threads end here and write nothing more; the others do not synchronise after this point.
   void leave_early() {
     w_.line(Text{"@{} {}", w_.p(), w_.pick({"ret", "exit"})});
     w_.together = false;
@@ -368,7 +368,7 @@ std::vector<std::byte> input_of(const Generated& kernel, std::uint64_t seed, uns
       case 2:
         word = kReals[word % std::size(kReals)];
         break;
-      case 3:  // the same in all threads
+      case 3:  // the same function in all threads
         word = any + static_cast<std::uint32_t>(at % 64 / 4) * 7;
         break;
       case 4:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random PTX kernels with defined results: every thread computes on its own registers, exchanges values by
-// shuffles and shared memory only where all threads are together, uses shared counters by atomic operations
-// whose order does not matter, and writes its results to its own addresses.
+// Generates random PTX kernels with defined results. Every thread computes with its own registers. Threads
+// exchange values by shuffles and shared memory only where all threads are together, use shared counters by
+// atomic operations whose order does not matter, and write results to separate addresses.
 #pragma once
 
 #include <array>
@@ -24,16 +24,16 @@ struct Generated {
   std::uint64_t threads = 0;  ///< of the grid
 };
 
-/// The contents of `out`: kOutWords 64-bit words for each thread, first integers, then f32 and f64 values,
-/// one a word (NaNs among the f64 values are equal for any bits); kScratchWords 32-bit words for each
-/// thread, integers; kAccumulators 64-bit words that all threads update.
+/// The contents of `out`: first kOutWords 64-bit words for each thread, integers, then f32 and f64 values,
+/// one in each word (f64 NaNs are equal whatever their bits are); then kScratchWords 32-bit integers for each
+/// thread; then kAccumulators 64-bit words that all threads update.
 inline constexpr unsigned kIntegerWords = 6;
 inline constexpr unsigned kF32Words = 3;
 inline constexpr unsigned kF64Words = 2;
 inline constexpr unsigned kOutWords = kIntegerWords + kF32Words + kF64Words;
 inline constexpr unsigned kScratchWords = 8;
 inline constexpr unsigned kAccumulators = 8;
-/// `out` is filled with this before the launch.
+/// `out` contains this before the launch.
 inline constexpr std::uint8_t kOutFill = 0x5a;
 
 struct GenerateOptions {
@@ -45,14 +45,15 @@ struct GenerateOptions {
   std::optional<Extents> block;  ///< otherwise chosen by the seed
 };
 
-/// The same seed and options give the same kernel everywhere.
+/// The same seed and options always give the same kernel.
 Generated generate(std::uint64_t seed, const GenerateOptions& options = {});
 
-/// Data for the kernel: the kinds of data, by `set`, are mixed magnitudes, boundary values of integers and of
-/// floating-point numbers, the same in all threads, growing with the thread, zeros, and any bits.
+/// Data for the kernel. `set` selects the kind: mixed magnitudes, boundary values of integers and of
+/// floating-point numbers, equal values in all threads, values that grow with the thread, zeros, or random
+/// bits.
 std::vector<std::byte> input_of(const Generated& kernel, std::uint64_t seed, unsigned set);
 
-/// The first significant difference, as text; empty if there is none.
+/// Returns the first significant difference as text; empty if there is none.
 std::string difference(const Generated& kernel, const std::vector<std::byte>& expected,
                        const std::vector<std::byte>& got);
 

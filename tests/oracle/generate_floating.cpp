@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX does not specify which of several f64 NaNs an operation returns: its bits, and its sign, must not
-// influence integers and f32 numbers.
+// PTX does not specify which of several f64 NaNs an operation returns. So the bits and the sign of a NaN must
+// not influence integers and f32 numbers.
 #include "writer.hpp"
 
 namespace quern::oracle {

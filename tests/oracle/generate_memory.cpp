@@ -5,7 +5,7 @@
 
 namespace quern::oracle {
 
-// Reads somewhere in the input that threads do not write, or in constant memory.
+// Reads at a random place of the input, which threads do not write, or of constant memory.
 void load(Writer& w) {
   switch (w.random.below(8)) {
     case 0:
@@ -91,7 +91,7 @@ void own_memory(Writer& w) {
   }
 }
 
-// An atomic operation on an address of the thread's own: its old value is known.
+// An atomic operation on an address that only this thread uses, so its old value is known.
 void own_atomic(Writer& w) {
   const std::string guard = w.guard();
   const std::string space = w.pick({".global", ".global", ""});
@@ -113,7 +113,7 @@ void own_atomic(Writer& w) {
               w.r(), at, w.r_or_constant()});
 }
 
-// Memory that all threads update: each accumulator has one operation, whose order does not matter.
+// Memory that all threads update. Each accumulator has one operation, whose order does not matter.
 void accumulate(Writer& w) {
   static constexpr const char* kOperations[kAccumulators] = {"add.u32", "min.s32", "max.u32", "and.b32",
                                                              "or.b32",  "xor.b32", "add.u64", "max.s64"};
@@ -123,7 +123,7 @@ void accumulate(Writer& w) {
               8 * which, value});
 }
 
-// Each thread writes its own word of shared memory and reads another's, barriers between.
+// Each thread writes one word of shared memory and reads another thread's word, with barriers between.
 void exchange(Writer& w) {
   w.line("mov.u32 %t2, tile");
   w.line("shl.b32 %t3, %t0, 2");

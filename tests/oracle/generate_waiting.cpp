@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that wait for each other. The result is the same in any order. %td11: the block's words in
-// `meeting`: the lock, the sum computed under it, and from byte 64 on one word for each thread, with one
-// before and one behind.
+// Threads that wait for each other; the result does not depend on the order. %td11 points to the words in
+// `meeting` that belong to the block: the lock, the sum computed under it, and from byte 64 on one word for
+// each thread, with an extra word before and after.
 #include "writer.hpp"
 
 namespace quern::oracle {
@@ -19,7 +19,7 @@ void lock(Writer& w) {
   w.line("st.volatile.global.u32 [%td11+4], %t8");
   w.line("membar.gl");
   w.line("atom.global.exch.b32 %t8, [%td11], 0");
-  if (!holder_leaves) {  // round the same loop once more, as `while (!done)` has it
+  if (!holder_leaves) {  // uses the loop once more, as in `while (!done)`
     w.line("setp.eq.s32 %q0, %t8, 1");
     w.line(Text{"@%q0 bra $L{}", out});
     w.line(Text{"bra $L{}", again});
@@ -33,7 +33,7 @@ void read_sum(Writer& w) {
   w.line("bar.sync 0");
 }
 
-// Each thread waits until its neighbour has come this far.
+// Each thread waits until its neighbour has reached this point.
 void chain(Writer& w) {
   const unsigned again = w.new_label(), first = w.new_label(), turn = ++w.chains;
   const bool upwards = w.random.chance(50);

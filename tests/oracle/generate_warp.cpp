@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations across lanes: all threads of the block are together, so that every living lane takes part.
+// Operations across lanes. All threads of the block are together, so every live lane takes part.
 #include "writer.hpp"
 
 namespace quern::oracle {
 
 void shuffle(Writer& w) {
-  // Every living lane takes part and reads a lane that is there: the source is taken modulo a power of two
-  // that the last, partial warp has in full, so the segment is that small.
+  // Every live lane takes part and reads an existing lane: the source is taken modulo a power of two for
+  // which the last, partial warp has all lanes. So the segment has that size.
   unsigned segment = 32;
   while (w.threads % segment != 0) segment /= 2;
   if (w.random.chance(25)) segment = 1u << w.random.below(6) & (2 * segment - 1 > 31 ? 63 : 2 * segment - 1);
@@ -49,7 +49,7 @@ void reduce(Writer& w) {
   const std::string operation = w.pick(
       {"add.s32", "add.u32", "min.s32", "min.u32", "max.s32", "max.u32", "and.b32", "or.b32", "xor.b32"});
   if (w.random.chance(60)) return w.line(Text{"redux.sync.{} {}, {}, -1", operation, w.r(), w.r()});
-  // Each half of the warp by itself.
+  // Each half of the warp separately.
   w.line("mov.u32 %t7, %laneid");
   w.line("setp.lt.u32 %q0, %t7, 16");
   w.line("selp.b32 %t7, 65535, -65536, %q0");

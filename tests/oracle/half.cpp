@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "Half Precision Floating-Point Instructions", their comparisons, and every conversion to or from a 16-bit,
-// an 8-bit or the .tf32 format: exact values in quadruple precision, rounded once by counting the format's
-// numbers.
+// an 8-bit or the .tf32 format. Values are exact in quadruple precision, and are rounded once by counting the
+// numbers of the format.
 #include <algorithm>
 
 #include "handlers.hpp"
@@ -11,18 +11,18 @@ namespace {
 
 __extension__ using Quad = __float128;
 
-/// A binary format: sign, exponent, `fraction` bits; `limited`: no infinities, the greatest exponent has
-/// numbers; without NaN the greatest number stands for it.
+/// A binary format with a sign, an exponent and `fraction` bits. `limited`: it has no infinities, and the
+/// largest exponent is used for numbers. In a format without NaN, the largest number replaces it.
 struct Format {
   std::string_view name;
   unsigned bits;
   int fraction;
   int bias;
   std::uint64_t nan;       ///< the canonical one
-  std::uint64_t greatest;  ///< finite
+  std::uint64_t greatest;  ///< largest finite number
   bool limited = false;
   bool has_nan = true;
-  /// The place of a number among several.
+  /// The place of one number among several.
   unsigned place() const { return bits == 6 ? 8 : bits; }
 };
 constexpr Format kFormats[] = {
@@ -40,7 +40,7 @@ const Format* format_named(std::string_view name) {
 
 /// A type word of an instruction on these formats.
 struct Word {
-  const Format* format = nullptr;  ///< null: one of the oracle's own types
+  const Format* format = nullptr;  ///< null: a type that the oracle handles elsewhere
   Type type{};
   bool pair = false;
   bool four = false;
@@ -61,7 +61,7 @@ std::vector<Word> types_of(const Instruction& i) {
   return result;
 }
 
-/// A number of the extended reals, exact but for `beyond`: the sign of a part too small to matter elsewhere.
+/// An extended real number, exact except for `beyond`: the sign of a remainder that only matters for ties.
 struct Number {
   Quad value = 0;
   bool negative = false;  ///< also of a zero
@@ -109,8 +109,8 @@ Mode mode_of(const Instruction& i) {
   return i.has("rna") ? Mode::away : Mode::nearest;
 }
 
-/// True if the magnitude `whole` + `rest` (+ beyond) is rounded to whole + 1. "Stochastic rounding": it is
-/// where the sum of what is dropped and the random bits, a number below 1, has a carry.
+/// True if the magnitude `whole` + `rest` (+ beyond) is rounded to whole + 1. With "stochastic rounding",
+/// this is so if the sum of the dropped bits and the random bits, a number below 1, has a carry.
 bool rounds_up(Mode mode, bool negative, std::uint64_t whole, Quad rest, int beyond, Quad random) {
   switch (mode) {
     case Mode::random:
@@ -172,7 +172,7 @@ std::uint64_t flush_bits(const Format& format, std::uint64_t bits) {
   return is_subnormal(format, bits) ? bits & ~mask_of(format.bits - 1) & mask_of(format.bits) : bits;
 }
 
-/// .sat and .relu on a result of the format.
+/// Applies .sat and .relu to a result in the format.
 std::uint64_t limit(const Instruction& i, const Format& format, std::uint64_t bits) {
   const Number number = decode(format, bits);
   const std::uint64_t one = static_cast<std::uint64_t>(format.bias) << format.fraction;
@@ -187,7 +187,7 @@ std::uint64_t limit(const Instruction& i, const Format& format, std::uint64_t bi
   return bits;
 }
 
-/// And .ftz, which in conversions is for the f32 side only.
+/// Also applies .ftz, which in conversions affects only the f32 side.
 std::uint64_t finish(const Instruction& i, const Format& format, std::uint64_t bits) {
   bits = limit(i, format, bits);
   return i.has("ftz") ? flush_bits(format, bits) : bits;
@@ -205,7 +205,7 @@ Number fused(const Number& a, const Number& b, const Number& c) {
   if (std::isnan(rough) || a.infinite || b.infinite || c.infinite) return from_double(rough);
   const Quad product = a.value * b.value;
   const Quad sum = product + c.value;
-  // The rounding error of the addition (D. Knuth, TwoSum). Knuth, TwoSum).
+  // The rounding error of the addition (D. Knuth, TwoSum).
   const Quad part = sum - product;
   const Quad lost = (product - (sum - part)) + (c.value - part);
   Number result{sum, sum < 0, false, false, lost > 0 ? 1 : lost < 0 ? -1 : 0};
@@ -254,7 +254,7 @@ std::uint64_t compute(const Instruction& i, const Format& format, const std::vec
   if (i.opcode == "fma") {
     result = fused(a, b, decode(format, bits[2]));
   } else if (i.opcode == "mul") {
-    // A zero to add that keeps the product's sign.
+    // Adds a zero that preserves the sign of the product.
     result = fused(a, b, from_double(a.negative != b.negative ? -0.0 : 0.0));
   } else {
     if (i.opcode == "sub") b.negative = !b.negative, b.value = -b.value;
@@ -318,7 +318,7 @@ void set_predicates(Thread& t, const Instruction& i) {
   const Operand& target = i.operands[0];
   const bool pair = target.kind == Operand::Kind::vector;
   const bool low = compare_halves(t, i, word, 0);
-  // Packed: one predicate for each half. Else the second is that of the opposite.
+  // For packed types, each half has a predicate. Otherwise the second predicate is the opposite.
   const bool second = word.pair ? compare_halves(t, i, word, 16) : !low;
   const bool first_result = combined(t, i, low), second_result = combined(t, i, second);
   t.set(pair ? target.parts[0] : target, first_result ? 1 : 0);
@@ -363,7 +363,7 @@ bool to_integral(const Instruction& i) {
   return i.has("rni") || i.has("rzi") || i.has("rmi") || i.has("rpi");
 }
 
-/// Rounded to a whole number.
+/// Rounds to an integer.
 Number whole(const Number& number, Mode mode) {
   if (number.nan || number.infinite) return number;
   const Quad size = number.value < 0 ? -number.value : number.value;
@@ -409,13 +409,13 @@ void store_real(Thread& t, const Instruction& i, Type to, const Number& number) 
   t.set(i.operands[0], std::isnan(single) ? 0x7fffffffu : bits_as<std::uint32_t>(single));
 }
 
-/// The low `count` bits as a number below 1.
+/// The low `count` bits as a fraction below 1.
 Quad fraction_of(std::uint64_t bits, unsigned count) {
   return static_cast<Quad>(bits & mask_of(count)) / power_of_two(static_cast<int>(count));
 }
 
-// Four numbers, the first at the top. The first two share 16 random bits, the last two the others: the halves
-// of the word; for .e2m1x4 the upper and the lower bytes of both halves.
+// Converts four numbers, the first one to the top. The first two share 16 random bits, and the last two share
+// the others: the halves of the word, or for .e2m1x4 the upper and the lower bytes of both halves.
 void convert_four(Thread& t, const Instruction& i) {
   const std::vector<Word> words = types_of(i);
   const Format& format = *words.at(0).format;
@@ -431,8 +431,8 @@ void convert_four(Thread& t, const Instruction& i) {
   t.set(i.operands[0], result);
 }
 
-// .ue8m0: the exponents of powers of two from 2^-127 to 2^127, and 255 for NaN. The sign is not looked at.
-// .rz: the next power below (or the least), .rp: above.
+// .ue8m0: the exponents of powers of two from 2^-127 to 2^127, and 255 for NaN. The sign is ignored. .rz: the
+// next power below (or the least one); .rp: above.
 void convert_to_powers(Thread& t, const Instruction& i) {
   const std::vector<Word> words = types_of(i);
   const Word& from = words.at(0);
@@ -468,7 +468,8 @@ void convert_from_powers(Thread& t, const Instruction& i) {
   t.set(i.operands[0], result);
 }
 
-// Two numbers into a pair (the first operand above), a pair into a pair, or one into one.
+// Converts two numbers to a pair (the first operand is the upper one), a pair to a pair, or one number to
+// one.
 void convert(Thread& t, const Instruction& i) {
   const std::vector<Word> words = types_of(i);
   const Word& to = words.at(0);
@@ -478,7 +479,8 @@ void convert(Thread& t, const Instruction& i) {
     const unsigned step = from.pair ? from.format->place() : 0;
     const Number upper = read_number(t, i, i.operands[1], from, step);
     const Number lower = read_number(t, i, i.operands[from.pair ? 1 : 2], from, 0);
-    // The 13 bits that f16 drops of a float, or the 16 of bf16: from the upper and the lower half.
+    // The random bits for the 13 bits of a float that f16 drops, or the 16 that bf16 drops, for the upper and
+    // the lower half.
     const std::uint64_t random = i.has("rs") ? t.get(i.operands[3], {'b', 32}) : 0;
     const unsigned count = 23 - static_cast<unsigned>(to.format->fraction);
     return t.set(i.operands[0], narrow(i, *to.format, upper, fraction_of(random >> 16, count)) << bits |
@@ -488,7 +490,7 @@ void convert(Thread& t, const Instruction& i) {
   if (to_integral(i)) number = whole(number, mode_of(i));
   if (to.format != nullptr) {
     const std::uint64_t bits = narrow(i, *to.format, number);
-    // .tf32 lies in the upper bits of its register; its NaN fills the lower ones, too.
+    // .tf32 is in the upper bits of its register. Its NaN also sets the lower bits.
     if (to.format->bits == 19) return t.set(i.operands[0], number.nan ? 0x7fffffff : bits << 13);
     return t.set(i.operands[0], bits);
   }
@@ -507,7 +509,7 @@ std::uint64_t sum_of_f16(std::uint64_t a, std::uint64_t b) {
 
 namespace {
 
-/// "add", "sub", "fma" of mixed precision: f32, all operands but the last widened to it.
+/// "add", "sub", "fma" with mixed precision: computes in f32; all operands except the last are widened to it.
 void arithmetic_on_widened(Thread& t, const Instruction& i) {
   const Word narrow_type = types_of(i).at(1);
   const RoundingScope rounding(i);
@@ -543,7 +545,7 @@ Handler find_half_handler(const Instruction& i) {
     return arithmetic_on_widened;
   if (words[0].four) return convert_four;
   if (i.opcode == "setp") return set_predicates;
-  // Comparisons of other numbers that give an f16 are with those numbers' comparisons.
+  // Comparisons of other types with an f16 result are implemented with the comparisons of those types.
   if (i.opcode == "set") return words.at(1).format == nullptr ? nullptr : set_values;
   if (i.opcode == "cvt") return convert;
   for (const char* op : {"add", "sub", "mul", "fma", "neg", "abs", "min", "max"})

@@ -36,7 +36,7 @@ void add_sub(Thread& t, const Instruction& i) {
     const UnsignedWide ua = t.get(i.operands[1], type),
                        ub = add ? t.get(i.operands[2], type)
                                 : ~t.get(i.operands[2], type) & mask_of(type.bits);
-    // sub is a + ~b + 1; its carry is 1 if nothing was borrowed. subc takes the carry in place of the 1.
+    // sub is a + ~b + 1. Its carry is 1 if there was no borrow. subc adds the carry instead of 1.
     const UnsignedWide in = i.opcode.ends_with("c") ? (t.carry ? 1 : 0) : add ? 0 : 1;
     const UnsignedWide sum = ua + ub + in;
     if (i.has("cc")) t.carry = (sum >> type.bits & 1) != 0;
@@ -49,7 +49,7 @@ void add_sub(Thread& t, const Instruction& i) {
 Type doubled(Type type) { return {type.kind, type.bits * 2}; }
 
 Wide product(Thread& t, const Instruction& i, Type type) {
-  // As unsigned numbers: the product of two unsigned 64-bit numbers does not fit a signed one of 128 bits.
+  // Uses unsigned numbers: the product of two unsigned 64-bit numbers does not fit a signed 128-bit number.
   const Wide full = static_cast<Wide>(static_cast<UnsignedWide>(number(t, i.operands[1], type)) *
                                       static_cast<UnsignedWide>(number(t, i.operands[2], type)));
   if (!i.has("hi")) return full;
@@ -89,7 +89,7 @@ void multiply_24(Thread& t, const Instruction& i) {
 void divide(Thread& t, const Instruction& i) {
   const Type type = i.types[0];
   const Wide a = number(t, i.operands[1], type), b = number(t, i.operands[2], type);
-  // The manual leaves division by zero unspecified; hardware gives all ones, and the dividend as the
+  // The PTX ISA leaves division by zero unspecified. Hardware returns all ones, and the dividend as the
   // remainder.
   if (i.opcode == "div") return write(t, i, b == 0 ? -1 : a / b);
   write(t, i, b == 0 ? a : a % b);
@@ -175,7 +175,7 @@ void extract_bits(Thread& t, const Instruction& i) {
   const unsigned position = static_cast<unsigned>(t.get(i.operands[2], {'u', 32}) & 0xff),
                  length = static_cast<unsigned>(t.get(i.operands[3], {'u', 32}) & 0xff);
   const unsigned top = type.bits - 1;
-  // The manual's pseudo code, bit by bit.
+  // Implements the pseudocode of the PTX ISA, bit by bit.
   const bool sign = type.is_signed() && length != 0 && (a >> std::min(position + length - 1, top) & 1) != 0;
   std::uint64_t result = 0;
   for (unsigned k = 0; k <= top; ++k) {
@@ -308,7 +308,7 @@ void select_by_sign(Thread& t, const Instruction& i) {
 
 namespace {
 
-// add, min, max of two 16-bit integers each in a word; min, max with .relu: no less than 0.
+// add, min, max of two 16-bit integers in a word. min, max with .relu return at least 0.
 void packed_or_clamped(Thread& t, const Instruction& i) {
   const bool pair = i.has("u16x2") || i.has("s16x2");
   const Type type{i.has("u16x2") ? 'u' : 's', pair ? 16u : 32u};

@@ -112,7 +112,7 @@ Block::Block(Machine& machine, const Function& kernel, const Launch& launch_,
   }
 }
 
-// Static shared variables one after the other, then the dynamic ones, which all begin at the same address.
+// Static shared variables follow one another. Dynamic ones come after them, all at the same address.
 void Block::layout_shared(const Function& kernel) {
   std::uint64_t at = 0;
   std::vector<const Variable*> dynamic;
@@ -221,8 +221,8 @@ void Block::step(Thread& thread) {
   instruction.handler(thread, instruction);
 }
 
-/// The number of threads that `thread` counts for at a barrier: itself, and if it is the first living one of
-/// its warp, the lanes that do not live. A barrier counts whole warps.
+/// The number of threads that `thread` counts for at a barrier: itself and, if it is the first live thread of
+/// its warp, the lanes that are not live. A barrier counts whole warps.
 unsigned Block::warp_share(const Thread& thread) const {
   unsigned living = 0, before = 0;
   for (const Thread& other : threads_) {
@@ -238,7 +238,7 @@ void Block::arrive(Thread& thread, const Instruction& instruction) {
   ++thread.frame().pc;
 }
 
-/// Releases the threads that wait at barrier `id`, if all expected threads have arrived.
+/// Releases the threads that wait at barrier `id` if all expected threads have arrived.
 bool Block::release_barrier(unsigned id) {
   const auto instruction_of = [](Thread& thread) -> const Instruction& {
     return thread.frame().function->body[thread.frame().pc];
@@ -252,7 +252,7 @@ bool Block::release_barrier(unsigned id) {
     if (here) {
       const Instruction& instruction = instruction_of(thread);
       const std::size_t first = instruction.has("red") ? 1 : 0;
-      const std::size_t last = instruction.operands.size() - first;  // behind it: bar.red's predicate
+      const std::size_t last = instruction.operands.size() - first;  // after it: the predicate of bar.red
       here = thread.get(instruction.operands[first], {'u', 32}) == id;
       if (here && last > first + 1) expected = thread.get(instruction.operands[first + 1], {'u', 32});
     }
@@ -284,12 +284,12 @@ bool Block::release_barrier(unsigned id) {
 
 std::uint32_t Block::member_mask(Thread& thread, const Instruction& instruction) {
   if (instruction.opcode == "activemask") return 1u << thread.lane();
-  // vote and shfl without .sync: here only where all lanes of the warp run them together.
+  // vote and shfl without .sync are accepted only if all lanes of the warp run them together.
   if ((instruction.opcode == "vote" || instruction.opcode == "shfl") && !instruction.has("sync")) return ~0u;
   return static_cast<std::uint32_t>(thread.get(instruction.operands.back(), {'u', 32}));
 }
 
-// A warp operation runs when every living lane of its member mask has arrived at it.
+// A warp operation runs when every live lane of its member mask has arrived.
 bool Block::run_warp_operations() {
   bool progress = false;
   for (Thread& thread : threads_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a program, every thread by itself, one instruction at a time. Threads synchronise only at barriers and
-// at warp operations; all that have started get their turns, so that one may wait in a loop for another.
+// Runs a program, each thread separately, one instruction at a time. Threads synchronise only at barriers and
+// at warp operations. All started threads get turns, so a thread may wait in a loop for another.
 #pragma once
 
 #include <array>
@@ -21,17 +21,18 @@ struct Launch {
   std::array<std::uint32_t, 3> block{1, 1, 1};
   std::uint32_t dynamic_shared_bytes = 0;
   std::uint64_t max_steps = std::uint64_t{1} << 32;  ///< instructions of all threads together
-  bool all_blocks_at_once = false;                   ///< else one after the other
+  /// true: all blocks run at the same time; false: one after another
+  bool all_blocks_at_once = false;
 };
 
 enum class Outcome : std::uint8_t { ok, illegal_address, misaligned, trap, deadlock, too_long };
 
 struct Result {
   Outcome outcome = Outcome::ok;
-  std::string message;  ///< the instruction and the thread, for a fault
+  std::string message;  ///< for a fault: the instruction and the thread
 };
 
-/// Generic addresses of the two windows; everything below is global.
+/// Generic addresses of the two windows; all addresses below them are global.
 inline constexpr std::uint64_t kSharedWindow = std::uint64_t{1} << 46;
 inline constexpr std::uint64_t kLocalWindow = std::uint64_t{1} << 45;
 
@@ -39,15 +40,16 @@ class Block;
 
 class Machine {
  public:
-  /// Places the module's variables. Throws Unsupported.
+  /// Allocates the module's variables. Throws Unsupported.
   explicit Machine(Program program);
 
-  /// A zeroed buffer in global memory; its address is 256-byte aligned, with unmapped space around it.
+  /// Allocates a zeroed buffer in global memory. Its address is aligned to 256 bytes, with unmapped space
+  /// around it.
   std::uint64_t allocate(std::size_t size_bytes);
   /// The bytes of the buffer or variable that begins at `address`.
   std::span<std::byte> memory(std::uint64_t address);
 
-  /// `params`: the parameter buffer as the kernel's declaration lays it out. Throws Unsupported for an
+  /// `params`: the parameter buffer, laid out as the kernel declares it. Throws Unsupported for an
   /// instruction that the oracle does not know.
   Result launch(const std::string& kernel, const Launch& launch, std::span<const std::byte> params);
 

@@ -36,7 +36,7 @@ std::byte* locate(Thread& t, const Instruction& i, const Operand& address, std::
     return found->second.data() + address.bits;
   }
   if (address.name.empty()) return t.block->memory(t, space, address.bits, size);
-  // A named variable under a generic instruction is addressed in its own space.
+  // A generic instruction that names a variable uses the address in the variable's space.
   const Space own = space == Space::generic ? t.block->symbol_space(t, address.name) : space;
   return t.block->memory(t, own, t.block->symbol_address(t, address.name, false) + address.bits, size);
 }
@@ -103,23 +103,23 @@ std::uint64_t address_of(Thread& t, const Operand& address) {
          address.bits;
 }
 
-// ---- mbarrier: the object here holds the arrivals that the phase waits for and those it began with, the
-// bytes of transactions that it waits for, and the phase's number.
+// ---- mbarrier. The object here contains the pending arrivals of the phase, the number of arrivals with
+// which a phase begins, the transaction bytes that it waits for, and the number of the phase.
 
-struct Meeting {
+struct Mbarrier {
   std::uint64_t pending = 0;
   std::uint64_t expected = 0;
   std::uint64_t bytes = 0;
   std::uint64_t phase = 0;
 
-  static Meeting of(std::uint64_t bits) {
+  static Mbarrier of(std::uint64_t bits) {
     return {bits & mask_of(18), bits >> 18 & mask_of(18), bits >> 36 & mask_of(21), bits >> 57};
   }
   std::uint64_t bits() const {
     return (pending & mask_of(18)) | (expected & mask_of(18)) << 18 | (bytes & mask_of(21)) << 36 |
            phase << 57;
   }
-  /// "Phase completion": neither arrivals nor bytes are waited for.
+  /// "Phase completion": the phase waits for no arrivals and no bytes.
   void complete() {
     if ((pending & mask_of(18)) != 0 || (bytes & mask_of(21)) != 0) return;
     pending = expected;
@@ -128,10 +128,10 @@ struct Meeting {
 };
 
 template <class Change>
-std::uint64_t change_meeting(Thread& t, const Instruction& i, const Operand& address, Change change) {
+std::uint64_t change_mbarrier(Thread& t, const Instruction& i, const Operand& address, Change change) {
   std::byte* at = locate(t, i, address, 8);
   const std::uint64_t old = read(at, 8);
-  Meeting object = Meeting::of(old);
+  Mbarrier object = Mbarrier::of(old);
   change(object);
   object.complete();
   const std::uint64_t bits = object.bits();
@@ -140,7 +140,7 @@ std::uint64_t change_meeting(Thread& t, const Instruction& i, const Operand& add
 }
 
 void arrive(Thread& t, const Instruction& i, const Operand& address, std::uint64_t count, bool drops) {
-  const std::uint64_t old = change_meeting(t, i, address, [&](Meeting& object) {
+  const std::uint64_t old = change_mbarrier(t, i, address, [&](Mbarrier& object) {
     if (drops) object.expected -= count;
     object.pending -= count;
   });
@@ -150,10 +150,10 @@ void arrive(Thread& t, const Instruction& i, const Operand& address, std::uint64
 void meet(Thread& t, const Instruction& i) {
   if (i.has("inval")) return;
   if (i.has("pending_count"))
-    return t.set(i.operands[0], Meeting::of(t.get(i.operands[1], {'b', 64})).pending);
+    return t.set(i.operands[0], Mbarrier::of(t.get(i.operands[1], {'b', 64})).pending);
   if (i.has("init")) {
     const std::uint64_t count = t.get(i.operands[1], {'u', 32});
-    const std::uint64_t bits = Meeting{count, count}.bits();
+    const std::uint64_t bits = Mbarrier{count, count}.bits();
     std::memcpy(locate(t, i, i.operands[0], 8), &bits, 8);
     return;
   }
@@ -161,7 +161,7 @@ void meet(Thread& t, const Instruction& i) {
   if (i.has("expect_tx") || i.has("complete_tx")) {
     const Operand& object = i.operands[arrives ? 1 : 0];
     const std::uint64_t bytes = t.get(i.operands[arrives ? 2 : 1], {'u', 32});
-    change_meeting(t, i, object, [&](Meeting& m) { m.bytes += i.has("expect_tx") ? bytes : 0 - bytes; });
+    change_mbarrier(t, i, object, [&](Mbarrier& m) { m.bytes += i.has("expect_tx") ? bytes : 0 - bytes; });
     if (arrives) arrive(t, i, object, 1, i.has("arrive_drop"));
     return;
   }
@@ -169,13 +169,13 @@ void meet(Thread& t, const Instruction& i) {
     return arrive(t, i, i.operands[1], i.operands.size() > 2 ? t.get(i.operands[2], {'u', 32}) : 1,
                   i.has("arrive_drop"));
   if (!i.has("test_wait")) throw Unsupported("oracle: " + i.text);
-  const std::uint64_t phase = Meeting::of(read(locate(t, i, i.operands[1], 8), 8)).phase;
+  const std::uint64_t phase = Mbarrier::of(read(locate(t, i, i.operands[1], 8), 8)).phase;
   const std::uint64_t asked = t.get(i.operands[2], {'b', 64});
-  const bool over = i.has("parity") ? (phase & 1) != (asked & 1) : phase != Meeting::of(asked).phase;
+  const bool over = i.has("parity") ? (phase & 1) != (asked & 1) : phase != Mbarrier::of(asked).phase;
   t.set(i.operands[0], over ? 1 : 0);
 }
 
-// add.noftz of f16 and f16x2, in which each half is an operation of its own.
+// add.noftz of f16 and f16x2. Each half is a separate operation.
 void atomic_halves(Thread& t, const Instruction& i) {
   const unsigned bytes = i.has("f16x2") ? 4 : 2;
   const std::size_t address = i.opcode == "atom" ? 1 : 0;
@@ -201,7 +201,8 @@ void atomic(Thread& t, const Instruction& i) {
   if (i.opcode == "atom") t.set(i.operands[0], old);
 }
 
-// cp.async [to], [from], size {, bytes that are read | predicate: nothing is read}; done at once.
+// cp.async [to], [from], size {, number of bytes to read | predicate that disables reading}; completes at
+// once.
 void copy(Thread& t, const Instruction& i) {
   if (i.has("commit_group") || i.has("wait_group") || i.has("wait_all")) return;
   if (i.has("mbarrier")) return i.has("noinc") ? arrive(t, i, i.operands[0], 1, false) : void();
@@ -250,7 +251,7 @@ void move(Thread& t, const Instruction& i) {
   t.set(target, t.get(source, type));
 }
 
-// Global addresses are generic addresses; shared and local ones move into their windows.
+// Global addresses are generic addresses. Shared and local addresses are moved into their windows.
 void convert_address(Thread& t, const Instruction& i) {
   const Space space = space_of(i);
   const std::uint64_t window = space == Space::shared  ? kSharedWindow
@@ -271,7 +272,7 @@ void is_space(Thread& t, const Instruction& i) {
   t.set(i.operands[0], actual == space_of(i) ? 1 : 0);
 }
 
-// The stack of alloca begins behind the frame's local variables.
+// The stack of alloca begins after the local variables of the frame.
 void allocate(Thread& t, const Instruction& i) {
   const std::uint64_t align = i.operands.size() > 2 ? i.operands[2].bits : 8;
   const std::uint64_t begin = (t.local.size() + align - 1) / align * align;
@@ -283,7 +284,7 @@ void restore_stack(Thread& t, const Instruction& i) { t.local.resize(t.get(i.ope
 
 void nothing(Thread&, const Instruction&) {}
 
-// A block is a cluster of its own.
+// A block is a cluster by itself.
 void address_in_cluster(Thread& t, const Instruction& i) {
   t.set(i.operands[0], t.get(i.operands[1], i.types[0]));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of the programs around the oracle. CLI11 takes seconds to compile in each file that includes
-// it: one does.
+// The options of programs that use the oracle. CLI11 takes seconds to compile in each file that includes it,
+// so only one file does.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Options {
   explicit Options(const std::string& description);
   ~Options();
 
-  /// Numbers whose option is not given keep their values.
+  /// Numbers keep their values if their option is not given.
   void add(const std::string& name, std::uint64_t& number, const std::string& help);
   void add(const std::string& name, unsigned& number, const std::string& help);
   void add(const std::string& name, std::optional<std::uint64_t>& number, const std::string& help);
@@ -28,15 +28,15 @@ class Options {
   void add(const std::string& name, bool& flag, const std::string& help);
   void add_choice(const std::string& name, std::string& word, const std::vector<std::string>& words);
 
-  /// Returns an exit status if the program must end: after --help, which is printed, or unknown words, which
-  /// are reported.
+  /// Returns an exit status if the program must end: after --help was printed, or unknown arguments were
+  /// reported.
   std::optional<int> read(int argc, char** argv);
 
  private:
   std::unique_ptr<CLI::App> app_;
 };
 
-/// `count` divided by QUERN_TEST_FRACTION, if that is set: for runs with little time.
+/// `count` divided by QUERN_TEST_FRACTION, if that is set, for short runs.
 std::uint64_t part_of(std::uint64_t count);
 /// True if the variable is set.
 bool tries_a_part();

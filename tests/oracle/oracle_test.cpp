@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle against plain host loops, on PTX that NVRTC's compiler made of the samples (data/, `nvcc -ptx
-// -arch=compute_89`), and on single instructions whose results the ISA manual gives.
+// Compares the oracle with plain host loops, on PTX that NVRTC's compiler generated from the samples (data/,
+// `nvcc -ptx -arch=compute_89`), and on single instructions whose results the PTX ISA gives.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -48,7 +48,7 @@ std::vector<T> download(Machine& machine, std::uint64_t address) {
   return values;
 }
 
-// One instruction with up to four 32-bit inputs; the result in %r0.
+// Runs one instruction with up to four 32-bit inputs; its result is in %r0.
 std::uint32_t run_one(const std::string& instruction, std::array<std::uint32_t, 4> inputs) {
   Machine machine(
       read(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 a, "
@@ -97,7 +97,7 @@ TEST_CASE("mandelbrot: the steps of a host loop with the same fused products") {
   int inside = 0;
   for (int row = 0; row < height; ++row)
     for (int column = 0; column < width; ++column) {
-      // In double: points whose result a rounding could change are omitted.
+      // Computes in double, and omits points whose result a rounding could change.
       double x = 0, y = 0, margin = 1;
       const double cx = -2.0 + 3.0 * column / width, cy = -1.0 + 2.0 * row / height;
       int steps = 0;

@@ -18,7 +18,7 @@ bool word_char(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%';
 }
 
-// Words keep their dots and '::' ("ld.shared::cta.f32", ".reg"); everything else is one character a token.
+// Words include dots and '::' ("ld.shared::cta.f32", ".reg"); all other tokens are single characters.
 std::vector<Token> tokenise(std::string_view text) {
   std::vector<Token> tokens;
   unsigned line = 1;
@@ -312,7 +312,7 @@ class Reader {
           v.offset = function_->local_bytes;
           function_->local_bytes += v.size();
         }
-        // The same name in two scopes is two variables; the later declaration is the one in view.
+        // A name in two scopes names two variables. The later declaration is visible.
         function_->locals.push_back(std::move(v));
       } else if (peek(1) == ":") {
         function_->labels[take()] = static_cast<std::uint32_t>(function_->body.size());
@@ -323,15 +323,15 @@ class Reader {
     }
   }
 
-  /// "State Spaces": a .global or .const variable of a body lives as long as the module's; its name is known
-  /// in its scope only.
+  /// "State Spaces": a .global or .const variable in a body lives as long as those of the module, but its
+  /// name is visible only in its scope.
   void static_variable(Variable v) {
     const std::string name = v.name;
     v.name += "@" + std::to_string(program_.variables.size());
     symbols_.back()[name] = v.name;
     program_.variables.push_back(std::move(v));
   }
-  /// The variable that a name means here.
+  /// The variable that is visible under the name here.
   std::string symbol(const std::string& name) const {
     for (std::size_t i = symbols_.size(); i-- > 0;)
       if (const auto found = symbols_[i].find(name); found != symbols_[i].end()) return found->second;
@@ -399,7 +399,7 @@ class Reader {
     result.reg = reg.index + component;
     return result;
   }
-  /// A vector register is written as the list of its components.
+  /// A vector register is represented as the list of its components.
   static Operand all_of(const Register& reg) {
     if (reg.count == 1) return part_of(reg, 0);
     Operand result;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle: an independent, scalar reading of PTX, one thread at a time, written from the ISA manual for
-// nothing but to be right. It shares no code with src/ptx and src/cpu. This header: PTX text as a program.
+// The oracle: an independent, scalar interpreter of PTX, which runs one thread at a time. It is written from
+// the PTX ISA, for correctness only, and shares no code with src/ptx and src/cpu. This header: PTX text as a
+// program.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@
 
 namespace quern::oracle {
 
-/// The oracle cannot read or run this. Not a verdict on the PTX.
+/// The oracle does not support this. That does not mean that the PTX is invalid.
 struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -66,7 +67,7 @@ struct Instruction {
   unsigned line = 0;
   std::string text;
   enum class Kind : std::uint8_t { ordinary, warp_operation, barrier } kind = Kind::ordinary;
-  Handler handler = nullptr;  ///< ordinary ones, where the oracle knows them; found once, by prepare()
+  Handler handler = nullptr;  ///< set by prepare() for ordinary instructions that the oracle knows
 
   bool has(std::string_view word) const;
 };
@@ -79,7 +80,8 @@ struct Variable {
   unsigned align = 1;
   std::vector<std::uint64_t> values;             ///< initialiser
   std::map<std::size_t, std::string> functions;  ///< elements that are the addresses of functions
-  /// Laid out: in the parameter list, shared block or local frame; of a parameter in registers the first one.
+  /// Offset in the parameter list, shared block or local frame; for a parameter in registers, the first
+  /// register.
   std::uint64_t offset = 0;
   std::uint64_t size() const { return count * type.bytes(); }
 };
@@ -101,7 +103,7 @@ struct Program {
   std::vector<Variable> variables;  ///< module level
   std::vector<Function> functions;
   const Function* find(std::string_view name) const;
-  /// The number used as a function's address; 0 if no function has that name.
+  /// The number that represents a function's address; 0 if no function has that name.
   std::uint64_t address_of(std::string_view function) const;
 };
 

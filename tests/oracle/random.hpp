@@ -30,8 +30,8 @@ class Random {
   std::uint64_t state_;
 };
 
-// fmt::format whose arguments are evaluated from left to right, as in any braced list: the same seed gives
-// the same kernel with every compiler.
+// fmt::format with arguments evaluated from left to right, as in any braced list: with every compiler, the
+// same seed gives the same kernel.
 struct Text : std::string {
   template <class... Arguments>
   explicit Text(fmt::format_string<Arguments...> format, Arguments&&... arguments)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread of the oracle and the block it runs in.
+// A thread of the oracle and its block.
 #pragma once
 
 #include <cstring>
@@ -38,7 +38,7 @@ struct Thread {
   unsigned warp() const { return linear / 32; }
   Frame& frame() { return frames.back(); }
 
-  /// The operand's bits as a `type`: constants converted to it, registers cut to its width.
+  /// The operand's bits as a `type`: constants are converted to it, registers truncated to its width.
   std::uint64_t get(const Operand& operand, Type type);
   void set(const Operand& operand, std::uint64_t bits);
   double get_f64(const Operand& operand);
@@ -49,17 +49,17 @@ struct Thread {
 /// Null if the oracle does not know the instruction.
 Handler find_handler(const Instruction& instruction);
 bool is_warp_operation(const Instruction& instruction);
-/// Sets kind and handler of every instruction. Barriers and warp operations are carried out by the block.
+/// Sets kind and handler of every instruction. The block executes barriers and warp operations.
 void prepare(Program& program);
 
 class Block {
  public:
   Block(Machine& machine, const Function& kernel, const Launch& launch, std::array<std::uint32_t, 3> index,
         std::span<const std::byte> params, std::uint64_t& steps);
-  /// A turn for each thread. Throws Fault.
+  /// Runs each thread for one turn. Throws Fault.
   struct Round {
     bool done = true;       ///< all threads have exited
-    bool progress = false;  ///< something happened
+    bool progress = false;  ///< some thread made progress
   };
   Round run_round();
   /// The location of a fault.
@@ -88,7 +88,7 @@ class Block {
   Machine& machine_;
   std::vector<Thread> threads_;
   std::vector<std::byte> shared_;
-  std::array<unsigned, 16> arrived_{};  ///< threads that came to a barrier without waiting
+  std::array<unsigned, 16> arrived_{};  ///< threads that arrived at a barrier without waiting
   const Instruction* current_ = nullptr;
   const Thread* who_ = nullptr;
   std::map<std::string, std::uint64_t> shared_symbols_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Video Instructions" as the manual's pseudo code has them, in 128-bit arithmetic; and the integer
-// instructions szext, bmsk, fns, dp4a, dp2a, cvt.pack.
+// Implements the pseudocode of "Video Instructions" in 128-bit arithmetic, and the integer instructions
+// szext, bmsk, fns, dp4a, dp2a, cvt.pack.
 #include <algorithm>
 
 #include "handlers.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warp operations: "Parallel Synchronization and Communication Instructions" in the PTX ISA manual.
+// Warp operations: "Parallel Synchronization and Communication Instructions" in the PTX ISA.
 #include <cmath>
 
 #include "thread.hpp"
@@ -12,7 +12,7 @@ struct Shuffle {
   bool valid;
 };
 
-// The manual's pseudo code for shfl.sync: bval selects, cval clamps and cuts the warp into segments.
+// Pseudocode of shfl.sync: bval selects, cval clamps and divides the warp into segments.
 Shuffle shuffle_source(const Instruction& instruction, unsigned lane, unsigned b, unsigned c) {
   const unsigned bval = b & 31, cval = c & 31, segment_mask = (c >> 8) & 31;
   const unsigned max_lane = (lane & segment_mask) | (cval & ~segment_mask);
@@ -86,7 +86,7 @@ void Block::warp_operation(const std::vector<Thread*>& members, const Instructio
     return;
   }
   if (instruction.opcode == "elect") {
-    // "Deterministically": here and on the device the first of them.
+    // "Deterministically": the first one, here and on the device.
     for (Thread* member : members) {
       member->set(operands[0].parts.at(0), members.front()->lane());
       member->set(operands[0].parts.at(1), member == members.front() ? 1 : 0);
@@ -132,7 +132,7 @@ void Block::warp_operation(const std::vector<Thread*>& members, const Instructio
   }
   if (instruction.opcode == "match") {
     const Type type = instruction.types.back();
-    // All are read before any is written: the destination may be the source.
+    // Read all before writing any: the destination may be the source.
     std::array<std::uint64_t, 32> values{};
     std::uint32_t everyone = 0;
     for (Thread* member : members) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// .b128: a register is two words, the low one first; mov, ld and st move it whole, or by its parts.
+// .b128: a register is two words, the low one first. mov, ld and st move it as a whole, or in parts.
 #include "handlers.hpp"
 
 namespace quern::oracle {
@@ -31,7 +31,7 @@ void move(Thread& t, const Instruction& i) {
     t.set(target.parts[k], words[k * bits / 64] >> (k * bits % 64) & mask_of(bits));
 }
 
-/// The access as two of 64 bits.
+/// Returns the access as two 64-bit accesses.
 Instruction half_of(const Instruction& i, bool high) {
   Instruction half = i;
   half.types = {{'b', 64}};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the generator of kernels: the text that is written and the registers that statements use.
-// Statements read and write %r (32 bits), %rd (64), %f, %fd and %p; %t, %td, %tf, %h, %w and %q are theirs
-// for a while.
+// Internals of the kernel generator: the generated text, and the registers that statements use. Statements
+// read and write %r (32 bits), %rd (64), %f, %fd and %p. They use %t, %td, %tf, %h, %w and %q as temporaries.
 #pragma once
 
 #include "generate.hpp"
@@ -10,9 +9,9 @@
 namespace quern::oracle {
 
 inline constexpr unsigned kR = 6, kRd = 4, kF = 4, kFd = 3, kP = 4;
-/// Words of a thread's local memory and of the table in constant memory; a power of two.
+/// Words in a thread's local memory, and in the table in constant memory; a power of two.
 inline constexpr unsigned kStackWords = 16;
-/// A block's bytes for meeting: see generate_waiting.cpp.
+/// Bytes of a block in `meeting`: see generate_waiting.cpp.
 inline constexpr unsigned kMeetingBytes = 2048;
 
 class Writer {
@@ -43,7 +42,7 @@ class Writer {
   std::string rd_or_constant() { return random.chance(20) ? constant64() : rd(); }
   std::string f_or_constant();
   std::string fd_or_constant();
-  /// A shift amount or a position: a constant below `limit` or a register.
+  /// A shift amount or a position: a constant below `limit`, or a register.
   std::string amount(unsigned limit) { return random.chance(50) ? std::to_string(random.below(limit)) : r(); }
 
   Random random;
@@ -57,7 +56,7 @@ class Writer {
   bool together = true;     ///< no thread has ended yet
 };
 
-// One statement each, for any position:
+// Each emits one statement, for any position:
 void integer32(Writer& w);
 void integer64(Writer& w);
 void short_integer(Writer& w);
@@ -73,7 +72,7 @@ void own_memory(Writer& w);
 void own_atomic(Writer& w);
 void accumulate(Writer& w);
 void call(Writer& w);
-// ... and for positions that all threads of the block reach:
+// ... and for positions that all threads of the block reach together:
 void shuffle(Writer& w);
 void vote(Writer& w);
 void reduce(Writer& w);
@@ -82,7 +81,7 @@ void shared_atomic(Writer& w);
 void barrier_reduce(Writer& w);
 // With GenerateOptions::waiting: `lock` for any position,
 void lock(Writer& w);
-// ... and for where all threads of the block are:
+// ... and for positions at which all threads of the block are together:
 void read_sum(Writer& w);
 void chain(Writer& w);
 void produce_and_consume(Writer& w);

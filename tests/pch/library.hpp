@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled for tests of the whole library. (No include guard: see src/base/pch/common.hpp.)
+// Precompiled header for tests of the whole library. (No include guard: see src/base/pch/common.hpp.)
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled for test programs of more than a few files. (No include guard: see src/base/pch/common.hpp.)
+// Precompiled header for test programs with several files. (No include guard: see src/base/pch/common.hpp.)
 
 #include <doctest/doctest.h>
 

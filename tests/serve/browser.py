@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A headless Chromium, spoken to by its DevTools protocol over a pair of pipes."""
+"""A headless Chromium, controlled by its DevTools protocol over a pair of pipes."""
 import base64
 import json
 import os
@@ -25,7 +25,7 @@ class Browser:
         to_browser, from_browser = os.pipe(), os.pipe()
 
         def descriptors():
-            # 3 and 4 are the protocol's; they may be taken by the other ends.
+            # The protocol uses the descriptors 3 and 4; the other ends of the pipes may have them.
             os.dup2(os.dup(to_browser[0]), 103)
             os.dup2(os.dup(from_browser[1]), 104)
             os.dup2(103, 3)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command line as a client of compile servers: QUERN_REMOTE and its relatives.
+"""The command line as a client of compile servers: QUERN_REMOTE and related variables.
 
 usage: client_test.py QUERN_SERVE QUERN [-v] [TEST...]
 """
@@ -27,7 +27,7 @@ OUTER = '#include "inner.h"\n#include "../up.h"\n#define OUTER (INNER + UP)\n'
 
 
 class FakeServer:
-    """Gives every connection the same bytes, or nothing at all, and keeps it open."""
+    """Sends the same bytes, or nothing, on every connection, and keeps it open."""
 
     def __init__(self, answer=None):
         self.folder = tempfile.TemporaryDirectory()
@@ -108,7 +108,7 @@ class Client(unittest.TestCase):
         return count
 
     def compiles_as_here(self, *words):
-        """Through the server and here: the same text, and the server did it."""
+        """Compiles through the server and locally: the text must be the same, and the server must have compiled it."""
         here = self.quern("compile", *words)
         requests = len(self.compile_requests())
         there = self.quern("compile", *words, remote=self.url, QUERN_REMOTE_ONLY="1")
@@ -215,7 +215,7 @@ class Client(unittest.TestCase):
         slow.close()
 
     def is_no_answer(self, bytes_sent, source="k.cu", **environment):
-        """What a server sends does not count as an answer: the source is compiled here, and one warning says so."""
+        """An invalid answer is ignored: the source is compiled locally, and one warning reports that."""
         fake = FakeServer(bytes_sent)
         done = self.quern("compile", source, remote=fake.url, QUERN_REMOTE_TIMEOUT="2", **environment)
         self.assertIn("4711", done.stdout)
@@ -357,7 +357,7 @@ class Client(unittest.TestCase):
         server.wait_for(lambda: compile_requests() >= 5)  # this one, and two for each text of the header, which is sent when asked for
         self.assertEqual(compile_requests(), 5)
         server.stop()
-        # No server answers: what it made last stands.
+        # No server answers, so the last result is still used.
         self.assertEqual(self.quern("compile", "h.cu", remote=url, **away).stdout, first.stdout)
         self.quern("compile", "h.cu", "-D", "X", remote=url, status=1, **away)
 

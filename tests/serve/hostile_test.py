@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sources and clients that mean harm: an error each, nothing read, no other request lost.
+"""Malicious sources and clients: each gets an error, reads nothing, and disturbs no other request.
 
 usage: hostile_test.py QUERN_SERVE [-v] [TEST...]
 """
@@ -30,12 +30,12 @@ def includes(levels):
 
 
 def endless(number):
-    """A compile without an end, another for each number."""
+    """A source whose compilation does not end; a different one for each number."""
     return {"source": f'// {number}\n#include "a0.h"\n' + KERNEL % number, "headers": includes(64)}
 
 
 class Client(threading.Thread):
-    """Asks for one compile; .answer holds the answer."""
+    """Requests one compile; .answer is the answer."""
 
     def __init__(self, server, **fields):
         super().__init__()
@@ -326,7 +326,7 @@ class Clients(ServerCase):
             self.assertEqual(seen(path), unknown, path)
 
     def leave(self, fields):
-        """Asks for a compile and closes the connection once it is being worked on or waited for."""
+        """Requests a compile, and closes the connection when it is running or queued."""
         body = json.dumps({"name": "k.cu", **fields}).encode()
         each = self.raw()
         before = self.server.stats()["connections"]

@@ -49,7 +49,7 @@ class Delivery(unittest.TestCase):
         cls.server.stop()
         cls.folder.cleanup()
 
-    def test_it_needs_no_token_and_holds_no_figures(self):
+    def test_it_needs_no_token_and_contains_no_statistics(self):
         self.assertEqual(self.answer.status, 200)
         self.assertEqual(self.answer.headers["Content-Type"], "text/html; charset=utf-8")
         source = pathlib.Path(__file__).resolve().parents[2] / "src/serve/page/index.html"
@@ -90,7 +90,7 @@ class Shown(unittest.TestCase):
         port = free_port()
         server = Server("--workers", 2, "--listen", f"tcp:127.0.0.1:{port}", *options).ready()
         self.addCleanup(server.stop)
-        self.browser.open("about:blank")  # the page before asks on
+        self.browser.open("about:blank")  # the previous page continues to poll
         self.browser.log.clear()
         return server, f"http://127.0.0.1:{port}/"
 
@@ -101,7 +101,7 @@ class Shown(unittest.TestCase):
     def totals(self):
         return self.browser.value("Object.fromEntries([...document.querySelectorAll('#tiers tr')].map(r => [r.dataset.tier, r.querySelector('.total').textContent]))")
 
-    def test_figures_are_those_of_the_requests(self):
+    def test_statistics_count_the_requests(self):
         server, url = self.start()
         for number in (1, 1, 1, 2, 2, 3):
             server.compile(KERNEL % number, name=f"file{number}.cu")
@@ -126,7 +126,7 @@ class Shown(unittest.TestCase):
         server, url = self.start()
         connection = server.connection()
         self.browser.open(url)
-        for number in range(150):  # a few seconds of figures for the pictures
+        for number in range(150):  # a few seconds of statistics for the pictures
             server.compile(KERNEL % (number % 30), connection, name=f"kernels/group_{number % 30}/a_rather_long_file_name_of_a_kernel_{number % 30}.cu")
             time.sleep(0.03)
         self.browser.wait_for("document.querySelectorAll('#request-spark path').length == 2")
@@ -149,18 +149,18 @@ class Shown(unittest.TestCase):
             server, url = self.start("--token-file", tokens)
             self.browser.open(url)
             self.browser.wait_for("!document.getElementById('ask').hidden")
-            self.assertTrue(self.browser.value("document.getElementById('figures').hidden"))
+            self.assertTrue(self.browser.value("document.getElementById('statistics').hidden"))
 
             def give(token):
                 self.browser.value(f"document.getElementById('token').value = {token!r}; document.getElementById('token-form').requestSubmit(); 1")
             give("not-the-token-of-this-server")
-            self.browser.wait_for("document.getElementById('trouble').textContent == 'The server does not know this token.'")
+            self.browser.wait_for("document.getElementById('error-message').textContent == 'The server does not know this token.'")
             self.picture("token")
             self.assertIsNone(self.browser.value("sessionStorage.getItem('quern-token')"))
             give("\u00e4 b")
-            self.browser.wait_for("document.getElementById('trouble').textContent.includes('ASCII')")
+            self.browser.wait_for("document.getElementById('error-message').textContent.includes('ASCII')")
             give(TOKEN)
-            self.browser.wait_for("!document.getElementById('figures').hidden && document.getElementById('ask').hidden && document.getElementById('trouble').hidden")
+            self.browser.wait_for("!document.getElementById('statistics').hidden && document.getElementById('ask').hidden && document.getElementById('error-message').hidden")
             self.assertEqual(self.browser.value("localStorage.length + ' ' + document.cookie"), "0 ")
             self.assertEqual([each for each in self.browser.log if "401" not in each], [])
             server.stop()
@@ -172,13 +172,13 @@ class Shown(unittest.TestCase):
         self.browser.wait_for("document.getElementById('requests').textContent == '1'")
         server.process.kill()
         server.process.wait()
-        self.browser.wait_for("document.getElementById('trouble').textContent.startsWith('The server does not answer')")
-        self.assertEqual(self.browser.text("state"), "no figures")
+        self.browser.wait_for("document.getElementById('error-message').textContent.startsWith('The server does not answer')")
+        self.assertEqual(self.browser.text("state"), "no data")
         self.picture("dead")
         again = subprocess.Popen([serving.PROGRAM, "--listen", "tcp:" + url.split("/")[2], "--workers", "1"], stderr=subprocess.DEVNULL, env={**os.environ, "QUERN_CACHE": "0"})
         self.addCleanup(again.wait)
         self.addCleanup(again.terminate)
-        self.browser.wait_for("document.getElementById('trouble').hidden && document.getElementById('requests').textContent == '0'")
+        self.browser.wait_for("document.getElementById('error-message').hidden && document.getElementById('requests').textContent == '0'")
         self.assertNotIn("-", self.browser.text("request-rate") + self.browser.text("compile-rate"))
 
 

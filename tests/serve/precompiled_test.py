@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Precompiled headers in the compile service: they change the time of a compile, and nothing else."""
+"""Precompiled headers in the compile service change only the time of a compile."""
 import fcntl
 import json
 import os
@@ -24,7 +24,7 @@ extern "C" __global__ void k(float* p) {
   p[threadIdx.x] = tile.shfl_down(p[threadIdx.x], 1);
 }
 """
-# Headers that take long, with what a kernel does with them; warnings and errors among them.
+# Headers that take long to compile, with kernels that use them, including warnings and errors.
 HEAVY = {
     "groups": "#include <cooperative_groups.h>\n" + COOPERATIVE,
     "groups, behind comments": "// one\n/* two\n */\n\n#  include <cooperative_groups.h>  // three\n#include <cuda_fp16.h>\n#define X 1\n" + COOPERATIVE,
@@ -74,7 +74,7 @@ def without_process(text):
 
 
 def outcome(answer):
-    """All of an answer that a source determines."""
+    """The parts of an answer that the source determines."""
     fields = dict(answer.json)
     for field in ("key", "compile_ms"):
         fields.pop(field, None)

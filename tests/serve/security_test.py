@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens, TLS, client certificates, and what SIGHUP reads again.
+"""Tokens, TLS, client certificates, and the files that SIGHUP reloads.
 
 usage: security_test.py QUERN_SERVE [-v] [TEST...]
 """

@@ -118,7 +118,7 @@ class Protocol(ServerCase):
     def test_request_ids(self):
         given = self.server.compile(KERNEL % 71, headers={"Quern-Request-Id": "my-build.17"})
         self.assertEqual(given.headers["Quern-Request-Id"], "my-build.17")
-        # The answer goes before the line of the log.
+        # The server answers before it writes the line of the log.
         self.server.wait_for(lambda: any(each["request_id"] == "my-build.17" for each in self.server.events("request")))
         for bad in ("a b", "x" * 65, 'q"}'):
             made = self.server.compile(KERNEL % 71, headers={"Quern-Request-Id": bad}).headers["Quern-Request-Id"]
@@ -200,7 +200,7 @@ class Protocol(ServerCase):
 
 
 class Whole(unittest.TestCase):
-    """A server of its own each: start, reload, end."""
+    """Each test has a separate server: start, reload, end."""
 
     def test_a_worker_ends_with_its_server(self):
         server = Server("--workers", 1).ready()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server process for tests, and a client that speaks docs/protocol.md by Python's own HTTP."""
+"""A server process for tests, and a client of docs/protocol.md that uses Python's HTTP."""
 import contextlib
 import http.client
 import json

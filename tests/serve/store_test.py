@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that share a store: real Redis and nginx, which are stopped, slow, poisoned; servers that are killed.
+"""Servers that share a store: real Redis and nginx that are stopped, slow or contain wrong values; servers that are killed.
 
 usage: store_test.py QUERN_SERVE [-v] [TEST...]
 """
@@ -80,7 +80,7 @@ class StoreCase(unittest.TestCase):
 
 
 class Engines(StoreCase):
-    """A value that one server made is another's, and no secret shows."""
+    """A server uses a value that another one stored, and no secret is visible."""
 
     def share(self, store, url, *options, secret=None):
         one, other = self.serve_many(2, url, *options, *PATIENT)
@@ -127,7 +127,7 @@ class Engines(StoreCase):
         authority, certificate, key = stores.make_certificates(self.folder)
         store = self.start(Redis("--tls-port", port, "--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", authority,
                                  "--tls-auth-clients", "no"))
-        # The commands and keys that docs/service.md names, and no more.
+        # Only the commands and keys that docs/service.md lists.
         store.ask("ACL", "SETUSER", "quern", "on", ">se/cret:18", "~quern:*", "+ping", "+get", "+set", "+eval", "+del", "+pexpire")
         self.share(store, f"rediss://quern:se%2fcret%3a18@localhost:{port}", "--store-ca", authority, secret="cret")
 
@@ -245,7 +245,7 @@ class OneCompile(StoreCase):
         one.wait_for(lambda: one.stats()["workers"]["busy"] == 1)
         second = Many([(other.socket, body)])
         other.wait_for(lambda: self.store_of(other)["waiting"] == 1)
-        self.check(other.compile(KERNEL % 1), "none")  # its only worker is free
+        self.check(other.compile(KERNEL % 1), "none")  # its only worker is idle
         self.assertEqual(self.store_of(other)["waiting"], 1)
         self.assertEqual([each[:2] for each in first.answers() + second.answers()], [(200, "none"), (200, "store")])
 
@@ -289,7 +289,7 @@ class OneCompile(StoreCase):
         self.wait_up(server)
         warm = server.compile(KERNEL % 1).json["key"]
         server.wait_for(lambda: not store.locks())
-        # The key of a request is known to whoever sees the store.
+        # Everybody with access to the store knows the key of a request.
         store.ask("DEL", "quern:value:" + warm)
         store.ask("SET", "quern:lock:" + warm, "somebody")
         fresh = self.serve(store.url, *PATIENT, "--compile-timeout", 1.5).ready()
@@ -371,7 +371,7 @@ class Failures(StoreCase):
         self.assertIn("OOM", server.events("store-failed")[0]["reason"])
 
     def test_large_values_pass_with_the_short_time_out(self):
-        # A value that compresses badly travels as it is.
+        # A value that compresses badly is sent uncompressed.
         sources = [stores.incompressible_kernel(200000) + KERNEL % i for i in range(5)]
         for store in (self.start(Redis()), self.start(Nginx()), self.start(HttpCache())):
             one, other = self.serve_many(2, store.url, "--store-timeout", 0.2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores for tests and tools/fleet-demo: real servers in folders of their own, on private sockets and ports."""
+"""Stores for tests and tools/fleet-demo: real servers in separate folders, on private sockets and ports."""
 import contextlib
 import hashlib
 import http.server
@@ -87,7 +87,7 @@ class Redis(Process):
         return False
 
     def ask(self, *words):
-        """One command by hand: text, number, None, or an Exception for an error."""
+        """Sends one command. Returns text, a number, None, or an Exception for an error."""
         with contextlib.closing(socket.socket(socket.AF_UNIX)) as each:
             each.settimeout(10)
             each.connect(self.socket)
@@ -212,7 +212,7 @@ class HttpCache:
 
 
 class SlowProxy:
-    """Passes bytes on to a Unix socket, each block after `delay` seconds; may be changed at any time."""
+    """Forwards bytes to a Unix socket, each block after `delay` seconds, which may change at any time."""
 
     def __init__(self, target):
         self.target, self.delay, self.open = target, 0.0, []
@@ -275,7 +275,7 @@ def allow_many_files():
 
 
 class Many:
-    """Requests on connections of their own, all sent before the first answer is read."""
+    """Requests on separate connections. All are sent before the first answer is read."""
 
     def __init__(self, requests):
         """requests: (path of a Unix socket, body)"""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`quern top` and `quern serve --top` against real servers, in a pipe and on a terminal of the test's own.
+"""`quern top` and `quern serve --top` with real servers, in a pipe and on a terminal that the test creates.
 
 usage: top_test.py QUERN_SERVE QUERN [-v] [TEST...]
 """
@@ -73,7 +73,7 @@ class Terminal:
                     self.text += os.read(self.fd, 1 << 16).decode()
 
     def frame(self):
-        """The lines of the last whole picture."""
+        """The lines of the last complete screen."""
         frames = self.text.split("\x1b[H")
         whole = [each for each in frames if each.rstrip("\0").endswith("\x1b[J")]
         return re.split("\r+\n", CONTROL.sub("", whole[-1]))

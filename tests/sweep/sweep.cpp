@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes machine code of every kernel of PTX files for each instruction set and many block shapes; nothing
-// runs. LLVM chooses other instructions for each of them.
+// Generates machine code for every kernel of PTX files, for each instruction set and many block shapes. It
+// runs nothing. LLVM selects different instructions in each case.
 //   sweep [--isa NAME,...] [--blocks SHAPE,...] [--first SEED] [--random COUNT] [--files FILE.ptx:...]
 //   [--digests]
-// With --digests it stops at LLVM IR and prints a digest of it for each compilation: two builds that print
-// the same make the same code. Prints each kernel that is refused and why, and at the end "kernels K,
-// compilations C, refused R". A crash ends the program with the kernel as the last words.
+// With --digests it stops at LLVM IR and prints a digest of it for each compilation: if two builds print the
+// same, they generate the same code. Prints each kernel that is refused and the reason, and at the end
+// "kernels K, compilations C, refused R". After a crash, the kernel is the last text of the output.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -48,7 +48,7 @@ struct Counts {
 
 char current[512];
 
-/// Uses only functions that a signal handler may call.
+/// Calls only functions that are allowed in a signal handler.
 void die_with_kernel(int) {
   constexpr std::string_view kWhat = "a crash at ";
   if (write(STDOUT_FILENO, kWhat.data(), kWhat.size()) < 0 ||

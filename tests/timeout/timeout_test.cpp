@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Under QUERN_CPU_TIMEOUT a kernel that never ends is ended, whatever it is doing, and the process continues.
+// With QUERN_CPU_TIMEOUT, a kernel that does not end is ended, whatever it is doing, and the process
+// continues.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -127,7 +128,7 @@ class Device {
       words_.resize(block);
       REQUIRE(cu_.cuMemcpyDtoH_v2(words_.data(), out, block * 4) == CUDA_SUCCESS);
     } else {
-      CHECK(cu_.cuMemFree_v2(out) == result);  // until the context is reset every call says so
+      CHECK(cu_.cuMemFree_v2(out) == result);  // every call returns this until the context is reset
       CHECK(cu_.cuCtxSynchronize() == result);
     }
     REQUIRE(cu_.cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of tools/cache-torture: they write to a store, read from it and damage it.
+// The processes of tools/cache-torture: they write to a store, read from it, and damage it.
 //
-//   cache-worker write DIR LOG SEED       puts and gets until it is killed; LOG lists what put() has kept
+//   cache-worker write DIR LOG SEED       puts and gets until it is killed; LOG lists the entries that were
+// put
 //   cache-worker check DIR LOG            reads all entries of LOG
-//   cache-worker fill DIR COUNT           puts COUNT entries, however that ends, and reads them
+//   cache-worker fill DIR COUNT           puts COUNT entries, of which some may fail, and reads them
 //   cache-worker corrupt DIR COUNT SEED   damages COUNT entries and reads them
 //   cache-worker handover DIR COUNT       a process computes, another waits for it, COUNT times; prints
 //                                         `handover_us` and the times from the publishing to the answer
 //
-// The last line of the output is `read N wrong N missing N`; the exit status is 1 if a read gave wrong bytes.
+// The last line of the output is `read N wrong N missing N`. The exit status is 1 if a read returned wrong
+// bytes.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,7 +40,7 @@ base::Digest key_of(std::uint64_t number) {
   return base::DigestBuilder().add("torture").add(number).finish();
 }
 
-/// The only right content of an entry: 0 bytes to 128 KiB.
+/// The only correct content of an entry: 0 bytes to 128 KiB.
 std::string content_of(std::uint64_t number) {
   std::mt19937_64 random(number);
   std::string bytes(random() % (number % 10 == 0 ? 131'072 : 4'096), '\0');
@@ -64,7 +66,7 @@ struct Counts {
   }
 };
 
-/// Ends only by a signal, or with status 1 for a wrong read.
+/// Ends only by a signal, or with status 1 after a wrong read.
 int write(cache::DiskStore& store, const char* log_name, std::uint64_t seed) {
   const int log = ::open(log_name, O_WRONLY | O_CREAT | O_APPEND, 0600);
   std::mt19937_64 random(seed);
@@ -98,7 +100,7 @@ int fill(cache::DiskStore& store, std::uint64_t count) {
 std::string damaged(std::string bytes, std::mt19937_64& random) {
   const auto place = [&] { return bytes.empty() ? 0 : random() % bytes.size(); };
   switch (random() % 7) {
-    case 0:  // one bit
+    case 0:  // changes one bit
       bytes[place()] ^= static_cast<char>(1 << random() % 8);
       break;
     case 1:
@@ -107,19 +109,19 @@ std::string damaged(std::string bytes, std::mt19937_64& random) {
     case 2:
       bytes += std::string(1 + random() % 100, static_cast<char>(random()));
       break;
-    case 3: {  // a page of zeros, as a power failure leaves it
+    case 3: {  // writes a page of zeros, as after a power failure
       const std::size_t at = place() / 4096 * 4096;
       for (std::size_t i = at; i < std::min(at + 4096, bytes.size()); ++i) bytes[i] = 0;
       break;
     }
-    case 4: {  // two places exchanged
+    case 4: {  // exchanges two parts
       std::swap(bytes[place()], bytes[place()]);
       break;
     }
-    case 5:  // bytes of chance in the header
+    case 5:  // writes random bytes to the header
       for (int i = 0; i < 4; ++i) bytes[random() % 96] = static_cast<char>(random());
       break;
-    default:  // something else altogether
+    default:  // replaces everything
       for (char& each : bytes) each = static_cast<char>(random());
       break;
   }
@@ -161,7 +163,7 @@ std::int64_t clock_ns() {
       .count();
 }
 
-/// Holds the claim for some milliseconds, as a compiler does, and publishes the entry. `to` is told when the
+/// Holds the claim for some milliseconds, as a compiler does, and publishes the entry. Tells `to` when the
 /// claim is held, and when publishing began.
 [[noreturn]] void compute(cache::DiskStore& store, std::uint64_t number, int to) {
   std::int64_t begin = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that is built against the wheel.
+// A program that is built against the installed wheel.
 #include <quern/quern.hpp>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/check_wheel runs in a fresh environment, with and without pytest: a program of others' that loads PTX with ctypes."""
+"""Run by tools/check_wheel in a fresh environment, with and without pytest: a program without quern that loads PTX with ctypes."""
 import ctypes
 import os
 

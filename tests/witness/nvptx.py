@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One LLVM IR, two ways: through LLVM's x86 back end and run by the processor, and through its NVPTX back end and run as PTX by
+"""Runs the same LLVM IR in two ways: compiled by LLVM's x86 back end for the processor, and by its NVPTX back end as PTX for
 a CUDA driver (quern's CPU device). Every bit must agree, NaNs as NaNs.
 
   nvptx.py --driver LIBCUDA [--llc llc-19] [--functions N] [--first SEED] [--show SEED]

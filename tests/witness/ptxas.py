@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""ptxas as judge of whole kernels: what the oracle's generators write and quern runs must be valid to ptxas, too. (Single
+"""Checks whole kernels with ptxas: kernels of the oracle's generators that quern runs must be valid for ptxas, too. (Single
 instructions, valid and not, are compared in tests/unit/ptx/judge_forms.py.) ptxas says nothing about results, and its crash is no verdict.
 
   ptxas.py --forms FORMS --kernels DIFFERENTIAL [--count N] [--first SEED]
@@ -18,7 +18,7 @@ SKIPPED = 77
 
 
 def judge(text):
-    """None where ptxas accepts; else what it says, or "no verdict"."""
+    """None if ptxas accepts the kernel; otherwise its message, or "no verdict"."""
     target = re.search(r"^\.target (sm_(\d+)\w*)", text, re.M)
     arch = target[1] if int(target[2]) >= 89 else "sm_89"
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:

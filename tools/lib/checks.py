@@ -74,7 +74,7 @@ def run(name, command, say=show):
 
 
 def run_beside(name, command):
-    """As run(); the output comes at its end, in one piece."""
+    """Like run(), but prints the whole output at the end."""
     lines = []
     counts = run(name, command, lines.append)
     show("\n".join(lines))
@@ -91,7 +91,7 @@ def main(arguments):
         sys.exit(f"unknown check: {', '.join(sorted(unknown))}; tools/test --list names them")
     if not arguments:
         os.environ.setdefault("QUERN_TEST_FRACTION", "4")  # a part of the random programs and of the tables; --all runs all of them
-    # One by one if only some are selected: then unit has not built the files that the others use.
+    # Run one by one if only some are selected: then "unit" has not built the files that the others use.
     chosen = [(name, command, beside and not names) for name, command, short, beside in CHECKS
               if (name in names if names else short or "--all" in arguments)]
     totals = [run(name, command) for name, command, beside in chosen if not beside]

@@ -70,7 +70,7 @@ link_program() {
   return 0
 }
 
-# Nothing that an earlier run has compiled is used here. tools/run is for users.
+# Results of earlier runs are not used here. tools/run is for users.
 [[ "${0##*/}" == run ]] || export QUERN_CACHE=0
 
 mkdir -p "$STATE"

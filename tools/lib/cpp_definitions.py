@@ -83,7 +83,7 @@ _NAME = re.compile(r"((?:~?\w+(?:<[^()]*>)?\s*::\s*)*(?:operator\s*(?:\(\)|[^\s\
 
 
 def _function_name(head):
-    """The name of the function that the declaration defines; None if it is not a function's."""
+    """The name of the function that the declaration defines; None if it is no function."""
     call = re.search(r"operator\s*\(\s*\)", head)
     parameters = call.end() if call else top_level(head, "(")
     assigned = top_level(head, "=") if "operator" not in head else -1

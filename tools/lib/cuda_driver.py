@@ -108,7 +108,7 @@ class Function:
         self.driver, self.handle = driver, handle
 
     def prepare(self, grid, block, arguments, shared=0):
-        """A launch, ready to be made many times: arguments are ctypes values."""
+        """A prepared launch that can be repeated; arguments are ctypes values."""
         pointers = (ctypes.c_void_p * max(len(arguments), 1))(*[ctypes.cast(ctypes.pointer(a), ctypes.c_void_p) for a in arguments])
         words = [ctypes.c_uint(n) for n in (*grid, *block, shared)]
         function, handle = self.driver.library.cuLaunchKernel, self.handle

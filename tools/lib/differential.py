@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs tests/oracle's differential fuzzer over ever new seeds, several processes at a time, and keeps count; see tools/fuzz.
+"""Runs tests/oracle's differential fuzzer with new seeds, several processes at a time, and counts the cases; see tools/fuzz.
 
   differential.py CASES [--seconds N] [--jobs N] [--build DIRECTORY] [--record]
 

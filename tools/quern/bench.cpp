@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern bench: the cases marked `bench`, checked once and then timed.
+// quern bench: checks the cases marked `bench` once, and then measures their time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ struct Row {
   double median_ms = 0;
   double minimum_ms = 0;
   std::size_t launches = 0;
-  std::string failure;   ///< why there are no times
-  double before_ms = 0;  ///< the median of the document to compare with; 0: not in it
+  std::string failure;   ///< the reason why there are no times
+  double before_ms = 0;  ///< the median in the document to compare with; 0: it has none
 
   double gigabytes() const { return median_ms > 0 ? figures.bytes / median_ms / 1e6 : 0; }
   double gigaflops() const { return median_ms > 0 ? figures.flops / median_ms / 1e6 : 0; }
@@ -166,7 +166,7 @@ int bench_command(const BenchSettings& settings) {
         try {
           time_case(session, of, settings, row);
         } catch (const Error& error) {
-          if (error.code() == ErrorCode::device_fault) throw;  // nothing runs in this session any more
+          if (error.code() == ErrorCode::device_fault) throw;  // no kernel can run in this session any more
           row.failure = error.what();
         }
         progress.done(row.name);

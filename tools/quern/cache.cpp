@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Components = std::vector<CacheComponent>;
 
-/// Names of files come from others.
+/// File names come from other users, so they are made printable.
 std::string shown(std::string_view text) { return printable(text, std::string_view::npos); }
 
 std::string size_text(std::uint64_t bytes) {
@@ -46,7 +46,7 @@ std::string title_of(const Components& components) {
   return value_of(components, "kernel") + (block.empty() ? "" : ", block " + block);
 }
 
-/// A part of the key that differs; of several with one name, such as included files, all together.
+/// A part of the key that differs. Several parts with one name, such as included files, are combined.
 struct Difference {
   std::string name;
   std::string first;
@@ -73,7 +73,7 @@ std::vector<Difference> differences(const Components& first, const Components& s
     result[name].name = name;
     result[name].second = value;
   }
-  // The digest of all includes differs with each of them, and says less.
+  // The digest of all includes differs if any of them does, so it gives no information.
   std::vector<Difference> list;
   for (auto& [name, each] : result)
     if (each.first != each.second) list.push_back(std::move(each));
@@ -142,7 +142,7 @@ int why_two(const CacheSettings& settings) {
   return kDone;
 }
 
-/// The entry of the same file whose key differs in the fewest parts; of several, the youngest.
+/// The entry of the same file whose key differs in the fewest parts; if there are several, the youngest.
 const CacheEntry* nearest(const std::vector<CacheEntry>& entries, const Components& components) {
   const CacheEntry* best = nullptr;
   std::size_t best_count = 0;
@@ -163,7 +163,7 @@ bool is_of_file(const Components& components, const std::string& file) {
   return name == file || file.ends_with("/" + name);
 }
 
-/// The answer of each bundle: that it has the file, or how its entry of that file differs.
+/// For each bundle: it contains the file, or how its entry of that file differs.
 Json why_in_bundles(const CacheSettings& settings, const std::string& file) {
   const auto [path, kernel] = split_kernel(file);
   StageOptions options = settings.stage;

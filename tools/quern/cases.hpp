@@ -14,7 +14,7 @@
 
 namespace quern::cli {
 
-/// Numbers as a case writes them: one for every element, or one for each (nested lists are read in C order).
+/// Numbers as a case contains them: one for all elements, or one for each (nested lists are in C order).
 struct ExpectedValues {
   std::vector<Scalar> numbers;
   bool single = false;
@@ -25,7 +25,7 @@ struct ExpectedFile {
 struct ExpectedDigest {
   std::string sha256;
 };
-/// Another kernel gives the same from the same arguments.
+/// The result must equal that of another kernel with the same arguments.
 struct ExpectedSame {
   std::string kernel;
 };
@@ -39,7 +39,7 @@ struct Expectation {
   double atol = 0;
 };
 
-/// The bytes that a benchmark moves and the operations that it computes in one launch; 0: not given.
+/// The bytes that a benchmark moves and the operations that it performs in one launch; 0: not given.
 struct BenchFigures {
   double bytes = 0;
   double flops = 0;
@@ -57,7 +57,8 @@ struct Case {
   std::optional<BenchFigures> bench;  ///< `quern bench` times it
 };
 
-/// Every case of a file's text. Throws Error(usage) naming the file and the line; an unknown key is an error.
+/// Parses every case in a file's text. Throws Error(usage) with the file and the line; an unknown key is an
+/// error.
 std::vector<Case> parse_cases(std::string_view text, const std::filesystem::path& file);
 /// The same for a file. Throws Error(io) if it cannot be read.
 std::vector<Case> read_cases(const std::filesystem::path& file);

@@ -28,7 +28,7 @@ void replace_word(std::string& text, const std::string& word, const char* colour
   }
 }
 
-/// A hint for errors whose message does not contain one; empty for kinds whose messages always do.
+/// A hint for errors whose message does not contain one; empty for kinds whose messages always contain one.
 std::string_view general_hint(ErrorCode code) {
   switch (code) {
     case ErrorCode::usage:
@@ -123,7 +123,7 @@ int report(const std::exception& problem, bool json) {
 }
 
 void print_json(const Json& document) {
-  // Texts of the outside world need not be UTF-8.
+  // Texts from outside need not be UTF-8.
   print_document(document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
@@ -150,7 +150,7 @@ Json to_json(const Diagnostics& diagnostics) {
 }
 
 std::pair<std::string, std::string> split_kernel(const std::string& text) {
-  // A folder may have "::" in its name; the file's suffix comes before the kernel's name.
+  // The name of a folder may contain "::". The file's suffix comes before the kernel's name.
   for (const char* suffix : {".cu::", ".ptx::", ".py::"})
     if (const std::size_t at = text.find(suffix); at != std::string::npos) {
       const std::size_t end = at + std::string_view(suffix).size();
@@ -162,7 +162,7 @@ std::pair<std::string, std::string> split_kernel(const std::string& text) {
 }
 
 void fail_without_device() {
-  static_cast<void>(Session("auto"));  // reports the error of each
+  static_cast<void>(Session("auto"));  // reports the error of each device
   throw Error(ErrorCode::not_found, "no device is listed\nhint: `quern doctor` says what is missing");
 }
 

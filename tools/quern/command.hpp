@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the commands: their output and their failures.
+// Output and error handling that the commands share.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 #include <exception>
 #include <string>
 
-/// Instantiated once, in command.cpp: it takes most of the time of compiling a command.
+/// Instantiated once, in command.cpp, because that takes most of the time of compiling a command.
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace quern::cli {
@@ -24,7 +24,7 @@ int report(const std::exception& error, bool json);
 void print_json(const Json& document);
 Json to_json(const Diagnostics& diagnostics);
 
-/// Throws why there is no device.
+/// Throws an error with the reason why there is no device.
 [[noreturn]] void fail_without_device();
 
 /// "error:" and "hint:" in colour if stderr is a terminal and NO_COLOR is not set.

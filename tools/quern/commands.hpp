@@ -92,9 +92,9 @@ int cache_verify_command(const CacheSettings& settings);
 int cache_clear_command(const CacheSettings& settings);
 int cache_warm_command(const CacheSettings& settings);
 
-/// quern top: the figures of compile services, again and again.
+/// quern top: shows the statistics of compile services, and updates them.
 struct TopSettings {
-  std::vector<std::string> servers;  ///< addresses, also several in a word; none: QUERN_REMOTE
+  std::vector<std::string> servers;  ///< addresses, also several in one word; empty: those in QUERN_REMOTE
   double interval_s = 1;
   std::uint64_t count = 0;  ///< readings; 0: until it is ended
   bool once = false;
@@ -102,17 +102,17 @@ struct TopSettings {
 };
 int top_command(const TopSettings& settings);
 
-/// quern serve: the compile service, a program of its own, with these words. Returns only with --top, which
-/// shows the server's figures meanwhile.
+/// quern serve: runs the compile service, which is a separate program, with these arguments. Returns only
+/// with --top, which shows the server's statistics meanwhile.
 int serve_command(std::vector<std::string> words);
 
-/// quern exec: another program, on the CPU device as libcuda.so.1.
+/// quern exec: runs another program, with the CPU device as libcuda.so.1.
 struct ExecSettings {
   std::vector<std::string> command;  ///< the program and its arguments
   bool print_env = false;
   bool stats = false;
 };
-/// Returns the program's exit status as shells have it: also 126, 127, and 128 with a signal's number.
+/// Returns the program's exit status as a shell does: also 126, 127, and 128 plus a signal's number.
 int exec_command(const ExecSettings& settings);
 
 /// quern devices: those of this machine.

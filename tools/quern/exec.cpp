@@ -15,11 +15,11 @@
 namespace quern::cli {
 namespace {
 
-// As shells have it.
+// The exit statuses that shells use.
 constexpr int kNotExecutable = 126;
 constexpr int kNoSuchCommand = 127;
 
-/// 'it'\''s': one word for a shell.
+/// Quotes text as one word for a shell: 'it'\''s'.
 std::string quoted(const std::string& text) {
   std::string word = "'";
   for (const char letter : text) word += letter == '\'' ? std::string("'\\''") : std::string(1, letter);

@@ -15,7 +15,7 @@ constexpr std::uint32_t kDefaultBlock = 256;
   throw Error(ErrorCode::usage, fmt::format("{}\n    {}\nhint: {}", message, kernel.signature(), hint));
 }
 
-/// One argument for each parameter: positional ones in order, then those with a name.
+/// Assigns one argument to each parameter: positional ones in order, then those with a name.
 std::vector<const cli::Argument*> in_order(const Kernel& kernel, const std::vector<cli::Argument>& given) {
   const std::vector<Parameter>& parameters = kernel.parameters();
   std::vector<const cli::Argument*> ordered;
@@ -49,8 +49,8 @@ std::uint64_t blocks_for(std::uint64_t count, std::uint32_t block) {
   return block == 0 ? 0 : (count + block - 1) / block;
 }
 
-/// The grid that covers an array: a block of one axis runs along all elements, one of more axes along the
-/// array's last axes, x along the last.
+/// The grid that covers an array: a block with one axis runs along all elements; a block with several axes
+/// runs along the array's last axes, with x along the last one.
 Dim3 covering_grid(const Dim3& block, std::span<const std::int64_t> shape) {
   const auto extent = [&](std::size_t from_last) {
     return from_last < shape.size() ? static_cast<std::uint64_t>(shape[shape.size() - 1 - from_last]) : 1;
@@ -63,7 +63,7 @@ Dim3 covering_grid(const Dim3& block, std::span<const std::int64_t> shape) {
   return Dim3(blocks_for(extent(0), block.x), blocks_for(extent(1), block.y), blocks_for(rest, block.z));
 }
 
-/// In the driver's words: the CPU device's say which threads it was.
+/// Uses the driver's text: that of the CPU device names the threads.
 std::string fault_text(const DriverError& error) {
   return error.result_text().empty() ? std::string("the kernel was stopped") : error.result_text();
 }
@@ -92,7 +92,8 @@ constexpr FaultHint kFaultHints[] = {
 };
 
 std::string_view fault_hint(const DriverError& error) {
-  // The reason of a failed launch is at the end of the text; before it are names, which may contain any word.
+  // The reason for a failed launch is at the end of the text. Before it are names, which may contain any
+  // word.
   std::string_view why =
       error.result_name() == "CUDA_ERROR_LAUNCH_FAILED" ? error.result_text() : std::string_view();
   if (const std::size_t colon = why.rfind(": "); colon != std::string_view::npos) why.remove_prefix(colon);
@@ -166,7 +167,7 @@ std::string type_name(Dtype dtype) {
   return dtype == Dtype::bool_ ? "boolean" : std::string(quern::name(dtype));
 }
 
-/// As a C++ compiler lays out a struct of these members.
+/// Lays out the members as a C++ compiler does for a struct.
 std::vector<std::byte> struct_of(const TupleOf& tuple) {
   std::vector<std::byte> bytes;
   std::size_t widest = 1;
@@ -222,7 +223,7 @@ Job::Job(const Session& session, Kernel kernel, const LaunchText& text)
   const bool tuples = std::any_of(given.begin(), given.end(), [](const cli::Argument& each) {
     return std::holds_alternative<TupleOf>(each.value);
   });
-  // The bytes of a tuple have no types; the written text has.
+  // The bytes of a tuple have no types, but its text does.
   kernel_ = tuples && kernel_.handle() == nullptr ? kernel_.specialise(types_of(kernel_, given))
                                                   : kernel_.specialise(arguments_);
   configure(text);
@@ -262,7 +263,8 @@ void Job::add(std::size_t index, const cli::Argument& given, const std::vector<c
   }
 }
 
-/// A view with strides lies in memory as the host's does, from the first byte that it touches to the last.
+/// A view with strides has the same layout in device memory as on the host, from the first to the last byte
+/// that it accesses.
 DeviceNDArray Job::send(const Array& array, bool with_strides) const {
   if (!with_strides || array.c_contiguous()) {
     const Array ordered = in_c_order(array);
@@ -308,7 +310,7 @@ double Job::launch() {
     config_.stream.synchronize();
     return end_.elapsed_ms_since(begin_);
   } catch (const DriverError& error) {
-    // The next call reports a fault of the kernel.
+    // The next call reports the kernel's fault.
     if (error.code() != ErrorCode::device_fault) throw;
     throw DriverError(
         error.code(), error.result(), error.result_name(), error.call(),

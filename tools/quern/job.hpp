@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kernel with its arguments on a device: shared by `quern run` and the cases of `quern test`.
+// A kernel with its arguments on a device: shared by `quern run` and the cases of `quern test`.
 #pragma once
 
 #include <quern/quern.hpp>
@@ -12,7 +12,7 @@
 
 namespace quern::cli {
 
-/// A launch as the command line and case files write it.
+/// A launch as the command line and case files describe it.
 struct LaunchText {
   std::vector<std::string> args;  ///< the ARG language, in order or NAME=ARG
   std::string grid;               ///< empty: it covers the first array
@@ -39,16 +39,16 @@ class Job {
   /// Throws Error(usage) for arguments that cannot be read or that do not fit.
   Job(const Session& session, Kernel kernel, const LaunchText& text);
 
-  /// Launches once and waits; milliseconds of the kernel alone.
+  /// Launches once and waits. Returns the milliseconds of the kernel only.
   double launch();
   const std::vector<ArrayArgument>& arrays() const noexcept { return arrays_; }
-  /// The array argument that `name` ("y" or "#2") means. Throws Error(usage).
+  /// The array argument with the name `name` ("y" or "#2"). Throws Error(usage).
   const ArrayArgument& array(const std::string& name) const;
   /// The array's current contents, in C order.
   Array fetch(const ArrayArgument& argument) const;
   /// The same in Fortran order if the device's array is in that order.
   Array fetch_in_its_order(const ArrayArgument& argument) const;
-  /// False for a grid without blocks, which is legal.
+  /// False if the grid has no blocks, which is valid.
   bool runs() const noexcept { return config_.grid.count() != 0; }
   const LaunchConfig& config() const noexcept { return config_; }
   const Kernel& kernel() const noexcept { return kernel_; }
@@ -77,7 +77,7 @@ std::vector<Constant> parse_constants(const LaunchText& text);
 /// The message for a launch whose grid is empty.
 constexpr const char* kNothingRan = "nothing ran: the grid has no blocks";
 
-/// The elements one after the other in C order, for any layout of the array.
+/// The elements in C order, one after another, for any layout of the array.
 Array in_c_order(const Array& array);
 
 }  // namespace quern::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case on a device: loaded, launched, and compared with its expectations.
+// Loads a case on a device, launches it, and compares the results with its expectations.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ namespace quern::cli {
 Kernel load_kernel(const Session& session, const std::string& text, LoadOptions load,
                    const LaunchText& launch);
 
-/// Describes the first of the case's arrays whose contents are wrong after the launch; nothing if all are
-/// right.
+/// Describes the first of the case's arrays that has wrong contents after the launch; nothing if all are
+/// correct.
 std::optional<std::string> wrong_result(const Session& session, const Case& of, const Job& job);
 
 }  // namespace quern::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole command line as CLI11 knows it. In one file: CLI11 takes the compiler seconds wherever it is
-// included.
+// The whole command line, declared with CLI11. It is in one file, because CLI11 costs seconds of compile time
+// wherever it is included.
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr char kMark = '\x1f';  // no argument begins with a control character
 
-/// CLI11 replaces numbers that are too large by the greatest possible one.
+/// CLI11 replaces numbers that are too large by the largest number.
 std::string whole_number(const std::string& text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -141,7 +141,7 @@ void add_run(CLI::App& app, Action& action) {
   });
 }
 
-/// Empty for a stage's name, with or without "=PASS"; otherwise the error.
+/// Returns an error, or empty text if this is the name of a stage, with or without "=PASS".
 std::string check_stage(const std::string& text) {
   const std::string stage = text.substr(0, text.find('='));
   return stage_named(stage) ? "" : "the stages are cuda, ptx, simt, llvm and asm, and not '" + stage + "'";
@@ -327,7 +327,7 @@ void add_doctor(CLI::App& app, Action& action) {
   command->callback([&action, json] { action = [json] { return doctor_command(*json); }; });
 }
 
-/// The service reads its own options, --help among them.
+/// The service parses its own options, including --help.
 void add_serve(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("serve",
                                          "Compile kernels for other processes and machines, over HTTP; --top "
@@ -361,7 +361,7 @@ void add_top(CLI::App& app, Action& action) {
   command->callback([&action, settings] { action = [settings] { return top_command(*settings); }; });
 }
 
-/// `command`: the words behind "--", which are the program's own.
+/// `command`: the arguments after "--", which belong to the other program.
 void add_exec(CLI::App& app, Action& action, const std::vector<std::string>& command) {
   CLI::App* exec = app.add_subcommand(
       "exec", "Run another program, which finds the CPU device as the CUDA driver libcuda.so.1");
@@ -384,7 +384,7 @@ void add_exec(CLI::App& app, Action& action, const std::vector<std::string>& com
   });
 }
 
-/// Takes the words behind "--" of `quern exec` away, and returns them.
+/// Removes the arguments after "--" of `quern exec`, and returns them.
 std::vector<std::string> take_command(std::vector<std::string>& words) {
   if (words.empty() || words[0] != "exec") return {};
   const auto mark = std::find(words.begin(), words.end(), "--");
@@ -410,7 +410,7 @@ void add_commands(CLI::App& app, Action& action, const std::vector<std::string>&
   add_doctor(app, action);
 }
 
-/// CLI11 says of a misspelt command only that one is required.
+/// For a misspelt command, CLI11 only says that one is required.
 void check_command(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty() || words[0].starts_with('-')) return;
   std::string commands;
@@ -443,7 +443,7 @@ Action read_options(std::vector<std::string> words) {
   add_commands(app, action, command);
   check_command(app, words);
   for (std::string& word : words) word = mark_negative(word);
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the end
   try {
     app.parse(words);
   } catch (const CLI::ParseError& error) {

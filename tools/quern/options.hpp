@@ -7,14 +7,15 @@
 
 namespace quern::cli {
 
-/// Runs the command that was chosen; gives its ExitStatus.
+/// Runs the command that was chosen. Returns its ExitStatus.
 using Action = std::function<int()>;
 
-/// Reads the words of a command line; --help and --version are printed here. Throws Error(usage) for words
-/// that no command takes.
+/// Parses the arguments of the command line. Prints --help and --version. Throws Error(usage) for arguments
+/// that no command accepts.
 Action read_options(std::vector<std::string> words);
 
-/// CLI11 takes "-2.5" for an option: such words are marked before it reads them, and unmarked afterwards.
+/// CLI11 treats "-2.5" as an option, so such arguments are marked before it parses them, and unmarked
+/// afterwards.
 std::string mark_negative(const std::string& word);
 std::string unmark_negative(const std::string& word);
 

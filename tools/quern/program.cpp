@@ -17,13 +17,13 @@ namespace {
 
 int run(const std::vector<std::string>& words, bool json) {
   try {
-    const Action action = read_options(words);  // prints the help too, which is no document
+    const Action action = read_options(words);  // also prints the help, which is not a document
     if (json) keep_stdout_for_document();
     return action();
   } catch (const OutputError&) {
     throw;
   } catch (const std::system_error& error) {
-    if (std::ferror(stdout) != 0) throw OutputError(error.code().value());  // fmt::print's
+    if (std::ferror(stdout) != 0) throw OutputError(error.code().value());  // the error of fmt::print
     return report(error, json);
   } catch (const std::exception& error) {
     return report(error, json);
@@ -37,7 +37,8 @@ int program(int argc, char** argv) {
   hold_standard_descriptors();
   watch_stdout();
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  const auto own_end = std::find(words.begin(), words.end(), "--");  // behind it: another program's
+  // after it: the arguments of another program
+  const auto own_end = std::find(words.begin(), words.end(), "--");
   const bool json = std::find(words.begin(), own_end, "--json") != own_end;
   int status = kFailed;
   try {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door of the commands' library: main.cpp needs nothing else of it, and no header that takes long to
-// read.
+// The interface of the commands' library. main.cpp needs only this header, which compiles fast.
 #pragma once
 
 namespace quern::cli {
 
-/// The whole of the program: reads the words, runs the subcommand they name, returns the exit status.
+/// The whole program: parses the arguments, runs the subcommand, returns the exit status.
 int program(int argc, char** argv);
 
 }  // namespace quern::cli

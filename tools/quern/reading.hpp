@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of compile services as `quern top` needs them: read from /v1/stats (docs/protocol.md),
-// compared with the reading before, added up.
+// The statistics of compile services as `quern top` needs them: parses /v1/stats (docs/protocol.md), compares
+// it with the previous reading, and adds readings up.
 #pragma once
 
 #include <quern/expected.hpp>
@@ -21,10 +21,11 @@ struct SlowRow {
   std::string name;
   std::string language;
   std::string request_id;
-  std::string server;  ///< the label of the row that it is of
+  std::string server;  ///< the label of the row to which it belongs
 };
 
-/// One server at one moment; counters since its start. Texts are the server's own: unsafe to print.
+/// The statistics of one server at one moment; counters since its start. Texts come from the server and are
+/// not safe to print.
 struct Reading {
   std::string state;
   std::string nvrtc;
@@ -41,7 +42,7 @@ struct Reading {
   std::vector<SlowRow> slowest;
 };
 
-/// Members that are missing count as 0: servers of other versions. Fails for any other document.
+/// Missing members count as 0, since servers may have other versions. Fails for any other document.
 Expected<Reading> read_reading(std::string_view json);
 
 /// Events a second between two readings.
@@ -50,19 +51,19 @@ struct Rates {
   std::vector<std::pair<std::string, double>> hits;
 };
 
-/// Nothing unless both are of one life of the server and time has passed. Never negative.
+/// Nothing if the server was restarted between the two or no time has passed. Never negative.
 std::optional<Rates> rates_between(const Reading& before, const Reading& now);
 
 /// A server in the view.
 struct ServerRow {
   std::string label;
-  std::optional<Reading> now;  ///< of the last answer
+  std::optional<Reading> now;  ///< the last answer
   std::optional<Rates> rates;
-  std::string problem;  ///< not empty: it did not answer this time; `now` is from before
+  std::string problem;  ///< not empty: it did not answer this time, and `now` is older
 };
 
-/// All that answered this time as one: sums, and the slowest compiles of all. `now` is empty if none did,
-/// `rates` if one of them has none.
+/// The sum of all servers that answered this time, with the slowest compiles of all. `now` is empty if none
+/// did; `rates` is empty if one of them has none.
 ServerRow sum_of(const std::vector<ServerRow>& rows);
 
 }  // namespace quern::cli

@@ -58,7 +58,7 @@ std::vector<Output> read_outputs(const RunSettings& settings) {
   return outputs;
 }
 
-/// The first launch sees the arguments as given; with --repeat N the N launches after it are timed.
+/// The first launch gets the arguments as given. With --repeat N, the N launches after it are timed.
 Times run_launches(Job& job, std::uint64_t repeat) {
   Times times;
   const double first = job.launch();
@@ -166,7 +166,8 @@ void write(const Job& job, const Output& output) {
 int run_command(const RunSettings& settings) {
   const std::vector<Output> outputs = read_outputs(settings);
   for (const Output& output : outputs) keep_off_document(output.file);
-  WorkBar bar(settled(settings.progress, settings.quiet, settings.json));  // outlives all that tells it
+  // outlives everything that reports to it
+  WorkBar bar(settled(settings.progress, settings.quiet, settings.json));
   const Session session{SessionOptions{settings.device}};
   session.set_progress(bar.handler());
   const auto [file, name] = split_kernel(settings.file);
@@ -180,9 +181,9 @@ int run_command(const RunSettings& settings) {
   if (!settings.launch.signature.empty()) kernel = kernel.specialise(settings.launch.signature);
   Job job(session, std::move(kernel), settings.launch);
   for (const Output& output : outputs)
-    static_cast<void>(job.array(output.name));  // wrong names before the work, not after it
+    static_cast<void>(job.array(output.name));  // reports wrong names before the work starts
   const Times times = run_launches(job, settings.repeat);
-  flush_output();  // the kernel's output comes first
+  flush_output();  // so that the kernel's output comes first
   for (const Output& output : outputs) write(job, output);
   if (settings.quiet && !settings.json) return kDone;
   const Report report(session, module, job, times, settings.repeat + 1);

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The server is a program of its own, beside the library; in a build tree where it was built.
+/// The server is a separate program, installed beside the library, or where the build tree has it.
 fs::path server_program() {
   const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
   fs::path built = folder / "src/serve/quern-serve";
@@ -34,7 +34,7 @@ bool names(const std::vector<std::string>& words, std::string_view option) {
 int serve_and_watch(const std::vector<std::string>& words) {
   ServerChild server(server_program(), words);
   const auto read = [&server](const std::function<bool()>& goes_on) { return server.stats(goes_on); };
-  // A server that cannot start says so before the screen is taken.
+  // If the server cannot start, report that before the screen is used.
   if (!server.stats({})) return server.end();
   WatchSettings settings;
   settings.goes_on = [&server] { return server.is_running(); };

@@ -97,7 +97,7 @@ Expected<std::string> ServerChild::stats(const std::function<bool()>& goes_on) {
     text.append(block, static_cast<std::size_t>(size));
     if (text.back() != '\n') continue;
     has_started_ = true;
-    // An answer that came too late for its question may stand before.
+    // An answer that came too late for its request may come first.
     const std::size_t before = text.size() < 2 ? std::string::npos : text.rfind('\n', text.size() - 2);
     return before == std::string::npos ? text : text.substr(before + 1);
   }

@@ -12,31 +12,31 @@
 
 namespace quern::cli {
 
-/// A server whose stderr is a temporary file and whose figures come by a socket that only the two have: no
-/// address and no token is needed. Thread-compatible; stats() also from another thread.
+/// A server whose stderr is a temporary file. Its statistics come over a socket that only the two processes
+/// have, so no address or token is needed. Thread-compatible; another thread may call stats().
 class ServerChild {
  public:
   /// Throws Error(io, not_found).
   ServerChild(const std::filesystem::path& program, const std::vector<std::string>& words);
-  /// The server ends with the socket.
+  /// The server ends when the socket is closed.
   ~ServerChild();
   ServerChild(const ServerChild&) = delete;
   ServerChild& operator=(const ServerChild&) = delete;
 
-  /// /v1/stats's document. Fails with "lost", "timeout" or "cancelled".
+  /// Returns the document of /v1/stats. Fails with "lost", "timeout" or "cancelled".
   Expected<std::string> stats(const std::function<bool()>& goes_on);
   bool is_running();
   /// The target of stderr.
   const std::string& log() const noexcept { return log_; }
-  /// Tells the server to end, if it runs, and waits until it has answered its requests. Says on stderr why it
-  /// failed, if it did, and where the log is. Returns its exit status.
+  /// Ends the server, if it runs, and waits until it has answered its requests. If it failed, prints the
+  /// reason and the path of the log to stderr. Returns its exit status.
   int end();
 
  private:
   void tell_log() const;
 
   pid_t process_ = -1;
-  int status_ = -1;  // waitpid's; -1: not known yet
+  int status_ = -1;  // the result of waitpid; -1: not known yet
   int socket_ = -1;
   bool has_started_ = false;  // it has answered
   std::string log_;

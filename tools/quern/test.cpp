@@ -44,7 +44,7 @@ class Bench {
   const std::string label_;
 };
 
-/// A case on a device, and how it went.
+/// A case on a device, with its outcome.
 struct Outcome {
   const Case* of = nullptr;
   Bench* bench = nullptr;
@@ -56,7 +56,7 @@ struct Outcome {
 
 [[noreturn]] void fail(const std::string& message) { throw Error(ErrorCode::usage, message); }
 
-/// Runs the case; false if there was nothing to run.
+/// Runs the case. Returns false if there was nothing to run.
 bool run_case(const Session& session, const Case& of) {
   Job job(session, load_kernel(session, of.kernel, of.load, of.launch), of.launch);
   job.launch();
@@ -125,7 +125,7 @@ void run_range(std::vector<Outcome>& outcomes, std::size_t begin, std::size_t en
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Cases that must fail come last and one by one: a fault ends all other work on the device.
+/// Cases that must fail are last and run one by one, since a fault ends all other work on the device.
 void run_all(std::vector<Outcome>& outcomes, const TestSettings& settings) {
   std::vector<Outcome> ordered;  // not stable_partition, which uses deprecated functions of libstdc++
   for (const bool must_fail : {false, true})

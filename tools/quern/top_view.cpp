@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::size_t kBarCells = 24;
 constexpr std::size_t kLeastLabelCells = 16;
-constexpr std::size_t kFixedCells = 62;  // of a row of the table of servers, beside the label
+constexpr std::size_t kFixedCells = 62;  // width of a row in the table of servers without the label
 constexpr char32_t kWrong = U'?';
 
-/// The character at `at`, which moves behind it; kWrong for bytes that are not UTF-8.
+/// Decodes the character at `at` and moves `at` after it; kWrong for bytes that are not UTF-8.
 char32_t next_character(std::string_view text, std::size_t& at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(at++);
@@ -44,7 +44,7 @@ std::size_t cells_of(char32_t c) {
   return c >= 0x1100 && !(c >= 0x1200 && c < 0x2E80) ? 2 : 1;
 }
 
-/// printable(), filled with blanks.
+/// Applies printable(), and pads with blanks.
 std::string cell(std::string_view text, std::size_t cells) {
   std::string shown = printable(text, cells);
   std::size_t used = 0;

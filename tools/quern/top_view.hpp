@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The picture that `quern top` draws, as lines of text.
+// The view that `quern top` draws, as lines of text.
 #pragma once
 
 #include <cstddef>

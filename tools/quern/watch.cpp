@@ -22,7 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kTick{100};  // between looks at keys, the terminal's size and signals
+// interval for checking keys, the terminal's size and signals
+constexpr std::chrono::milliseconds kTick{100};
 constexpr std::size_t kPlainWidth = 160;
 
 double unix_time_s() {
@@ -45,7 +46,7 @@ class Watch {
     for (std::uint64_t number = 1; goes_on(); ++number) {
       const Clock::time_point begin = Clock::now();
       read_all();
-      if (!goes_on()) break;  // the answers were withdrawn
+      if (!goes_on()) break;  // the answers are not wanted any more
       print();
       if (number == settings_.count) break;
       wait_until(begin + std::chrono::duration_cast<Clock::duration>(
@@ -62,7 +63,8 @@ class Watch {
  private:
   bool goes_on() const { return !quit_ && interrupted() == 0 && (!settings_.goes_on || settings_.goes_on()); }
 
-  /// All at once, each on a thread: one that does not answer must not hold up the others.
+  /// Queries all servers at the same time, each on a thread, so that one that does not answer does not delay
+  /// the others.
   void read_all() {
     std::vector<std::future<Expected<std::string>>> answers;
     for (const Watched& server : servers_)
@@ -75,7 +77,7 @@ class Watch {
     frame_.now_s = unix_time_s();
   }
 
-  /// Keeps the keyboard and the terminal's size attended while answers are awaited.
+  /// Handles keys and changes of the terminal's size while it waits for answers.
   std::chrono::milliseconds tick() {
     attend(std::chrono::milliseconds(0));
     return kTick / 5;
@@ -88,7 +90,7 @@ class Watch {
     if (!now) {
       const Diagnostic& reason = now.errors().front();
       if (reason.code == "usage") throw Error(ErrorCode::usage, reason.message + "\nhint: " + reason.hint);
-      const std::string prefix = "compile server " + row.label + ": ";  // the row says it already
+      const std::string prefix = "compile server " + row.label + ": ";  // the row contains it already
       row.problem = reason.message.substr(reason.message.starts_with(prefix) ? prefix.size() : 0);
       row.rates.reset();
       return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the figures of compile services again and again, and shows them.
+// Reads the statistics of compile services repeatedly, and shows them.
 #pragma once
 
 #include <quern/expected.hpp>
@@ -11,8 +11,8 @@
 
 namespace quern::cli {
 
-/// A server to watch. `read` returns /v1/stats's document; `goes_on` turns false when the answer is not
-/// wanted any more.
+/// A server to watch. `read` returns the document of /v1/stats; `goes_on` becomes false when the answer is
+/// not wanted any more.
 struct Watched {
   std::string label;
   std::function<Expected<std::string>(const std::function<bool()>& goes_on)> read;
@@ -23,7 +23,7 @@ struct WatchSettings {
   std::uint64_t count = 0;  ///< readings; 0: until it is ended
   bool json = false;        ///< one document a line on stdout instead of a picture
   std::string note;         ///< the picture's last line
-  /// Asked between readings: false ends the view. May be empty.
+  /// Called between readings; false ends the view. May be empty.
   std::function<bool()> goes_on;
 };
 
@@ -33,9 +33,9 @@ struct WatchEnd {
   bool by_user = false;   ///< by a key or Ctrl-C on the terminal's screen
 };
 
-/// Draws on the whole terminal if stdout is one, else prints a block of text for each reading. SIGINT and
-/// SIGTERM end the view from then on, not the program. Throws OutputError, Error(usage) for an address that
-/// is none.
+/// Draws on the whole terminal if stdout is one; otherwise prints a block of text for each reading. From then
+/// on, SIGINT and SIGTERM end the view and not the program. Throws OutputError, and Error(usage) for an
+/// invalid address.
 WatchEnd watch(const std::vector<Watched>& servers, const WatchSettings& settings);
 
 }  // namespace quern::cli

@@ -29,6 +29,14 @@ __device__ __forceinline__ int popc(T x) {
   else
     return __popc(static_cast<unsigned>(x) & (0xffffffffu >> (32 - 8 * sizeof(T))));
 }
+/// np.bitwise_count: the one bits of |x|. The magnitude of the least number is 2**(bits - 1).
+template <class T>
+__device__ __forceinline__ unsigned char bitwise_count(T x) {
+  if constexpr (T(-1) < T(0)) {
+    if (x < 0) x = static_cast<T>(0ull - static_cast<unsigned long long>(x));
+  }
+  return static_cast<unsigned char>(popc(x));
+}
 template <class T>
 __device__ __forceinline__ int clz(T x) {
   if constexpr (sizeof(T) == 8)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about a kernel and the numbers in its machine code that outlive its IR: the compiler writes them, the
-// device reads them. They keep the IR's namespace.
+// Facts about a kernel, and the numbers in its machine code, that are needed after its IR is gone. The
+// compiler writes them; the device reads them. They are in the IR's namespace.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ inline constexpr std::uint32_t kNone = 0xffffffffu;
 
 enum class Space : std::uint8_t { generic, global, shared, local, constant, param };
 
-/// fault: ends the launch with the ir::Trap that its argument is, as a trap does, but is no end of a block.
+/// fault: ends the launch with the ir::Trap in its argument, as a trap does, but does not end a block.
 enum class HostCall : std::uint8_t { vprintf, assertfail, malloc, free, fault };
-/// The faults a kernel can raise by itself; emitted code hands the number to the scheduler, which makes the
+/// The faults that a kernel can raise. Emitted code passes the number to the scheduler, which maps it to a
 /// CUresult.
 enum class Trap : std::uint8_t {
   trap,
@@ -23,8 +23,8 @@ enum class Trap : std::uint8_t {
   stack_overflow,
   divergent_barrier,
   unreachable,
-  no_such_barrier,  ///< a register names a barrier beyond 15
-  barrier_of_part,  ///< or a number of threads that is no multiple of a warp's
+  no_such_barrier,  ///< a register contains a barrier number above 15
+  barrier_of_part,  ///< a register contains a thread count that is not a multiple of the warp size
 };
 
 /// A location in the author's source; line 0: not known. `ptx_line` is the line in the PTX text.
@@ -36,8 +36,8 @@ struct Location {
   std::uint32_t inlined_at = kNone;
 };
 
-/// The location that `at`, one of `locations`, has for the author of the kernel: the innermost one, from
-/// which its code was inlined, in the file of the kernel itself. Not a line of a header that it includes.
+/// Returns the location to report to the author for `at`, one of `locations`. Follows inlined code outwards
+/// to the innermost location in the kernel's own file, so it is no line of an included header.
 const Location& author_location(const std::vector<Location>& locations, const Location& at);
 
 struct Parameter {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that emitted code calls by name. Those that access memory for a kernel are in one text
-// section: a fault in that section is a fault of the kernel.
+// Functions that emitted code calls by name. Those that access kernel memory are in one text section: a fault
+// in that section is a fault of the kernel.
 #pragma once
 
 #include <cstddef>
 #include <string_view>
 
-// The bounds of that section, named by the linker; null in programs without these helpers, such as tests of
-// the device alone.
+// The bounds of that section, which the linker defines. They are null in programs without these helpers, such
+// as tests of the device alone.
 extern "C" {
 extern const std::byte __start_quern_helper_text[] __attribute__((weak, visibility("hidden")));  // NOLINT
 extern const std::byte __stop_quern_helper_text[] __attribute__((weak, visibility("hidden")));   // NOLINT
@@ -25,8 +25,8 @@ struct TextRange {
   const std::byte* end = nullptr;
 };
 
-/// The helpers that access kernel memory: a fault with its pc in here is the kernel's. For signal handlers,
-/// too.
+/// The range of the helpers that access kernel memory: a fault with its pc in this range is a fault of the
+/// kernel. Signal handlers may call this.
 inline TextRange helper_text() noexcept { return {__start_quern_helper_text, __stop_quern_helper_text}; }
 
 }  // namespace quern::cpu

@@ -8,13 +8,13 @@
 
 namespace quern::cpu::ir {
 
-/// Static shared memory of a block on every GPU so far; ptxas rejects more.
+/// Static shared memory of a block on all current GPUs; ptxas rejects more.
 inline constexpr std::uint32_t kMaxStaticSharedBytes = 48 * 1024;
-/// Local memory of a thread, on every GPU so far.
+/// Local memory of a thread on all current GPUs.
 inline constexpr std::uint32_t kMaxThreadLocalBytes = 512 * 1024;
-/// Barriers of a block, named by numbers from 0.
+/// Barriers of a block, numbered from 0.
 inline constexpr std::uint32_t kBarriers = 16;
-/// The local memory of a thread for called functions: much deeper recursion than a GPU's default allows.
+/// The local memory of a thread for called functions. It allows much deeper recursion than a GPU by default.
 inline constexpr std::uint32_t kCalledStackBytes = 128 * 1024;
 
 }  // namespace quern::cpu::ir

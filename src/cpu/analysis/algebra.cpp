@@ -33,7 +33,7 @@ void merge_terms(std::vector<Term>& terms) {
     }
 }
 
-/// True if nothing had to be changed.
+/// Returns true if no offset changed.
 bool wrap_offsets(std::vector<Term>& terms, std::uint32_t bits) {
   bool same = true;
   for (Term& term : terms)
@@ -47,7 +47,8 @@ bool wrap_offsets(std::vector<Term>& terms, std::uint32_t bits) {
 
 bool is_exact(const LanePattern& pattern, std::uint32_t bits) {
   if (pattern.exact || !has_constant_offsets(pattern)) return pattern.exact;
-  if (are_offsets_below_alignment(pattern)) return true;  // 2^(bits-1) is a multiple of the alignment too
+  // correct, since 2^(bits-1) is a multiple of the alignment too
+  if (are_offsets_below_alignment(pattern)) return true;
   const auto [least, most] =
       std::minmax_element(pattern.terms[0].offsets.begin(), pattern.terms[0].offsets.end());
   const Range full = full_range(bits);
@@ -55,7 +56,7 @@ bool is_exact(const LanePattern& pattern, std::uint32_t bits) {
          pattern.max <= full.max - std::max<std::int64_t>(*most, 0);
 }
 
-/// offset32 with a uniform value added or subtracted.
+/// Adds a uniform value to an offset32, or subtracts it.
 LanePattern moved(const LanePattern& offset, std::uint32_t bits) {
   LanePattern result = offset;
   result.constant.reset();
@@ -247,7 +248,7 @@ LanePattern masked(ir::Op op, std::uint32_t bits, const LanePattern& a, std::uin
   result.exact = false;
   for (std::int64_t& entry : result.terms[0].offsets)
     entry = static_cast<std::int64_t>(apply(static_cast<std::uint64_t>(entry)) - apply(0));
-  // If the mask keeps only bits of the offsets, the remaining base is known to be 0.
+  // If the mask keeps only bits of the offsets, the remaining base is 0.
   if (op == ir::Op::and_ && mask < a.base_align) result.constant = 0;
   return result;
 }
@@ -277,7 +278,8 @@ void normalise(LanePattern& pattern, std::uint32_t bits) {
   merge_terms(pattern.terms);
   pattern.exact &= wrap_offsets(pattern.terms, bits);
   std::erase_if(pattern.terms, [](const Term& term) { return term.offsets == LaneOffsets{}; });
-  const auto order = [](const Term& term) { return term.coefficient + 1; };  // kNone + 1 is 0: first
+  // kNone + 1 is 0, so the term without coefficient comes first
+  const auto order = [](const Term& term) { return term.coefficient + 1; };
   std::sort(pattern.terms.begin(), pattern.terms.end(),
             [&](const Term& a, const Term& b) { return order(a) < order(b); });
   if (pattern.terms.empty()) {

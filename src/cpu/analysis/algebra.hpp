@@ -11,7 +11,7 @@
 
 namespace quern::cpu::analysis {
 
-/// An operand: its pattern, which value it is (a coefficient is named by it) and how wide.
+/// An operand: its pattern, its value (which terms use as a coefficient) and its width.
 struct Operand {
   const LanePattern& pattern;
   ir::Value value;
@@ -21,21 +21,21 @@ struct Operand {
 LanePattern varying_pattern(std::uint32_t bits);
 LanePattern uniform_pattern(std::uint32_t bits);
 LanePattern constant_pattern(std::uint32_t bits, std::uint64_t value);
-/// Bounds of the type; none for values that are not integers.
+/// Bounds of the values; none if they are not integers.
 Range range_of(const LanePattern& pattern);
 void set_range(LanePattern& pattern, const Range& range);
 
-/// Uniform or affine: base + terms describes all lanes.
+/// Uniform or affine: base + terms gives the value in every lane.
 bool is_linear(const LanePattern& pattern);
-/// Affine with one term, without a coefficient.
+/// True if the value is affine and has one term, without a coefficient.
 bool has_constant_offsets(const LanePattern& pattern);
 /// True if every lane is base | offset: the offsets are constant and below the divisor of the base.
 bool are_offsets_below_alignment(const LanePattern& pattern);
 /// The value in each lane, if it is known at compile time.
 std::optional<std::array<std::uint64_t, kWarpSize>> known_lanes(const LanePattern& pattern,
                                                                 std::uint32_t bits);
-/// The pattern of these values; varying if they differ and the type is not an integer wider than a bit
-/// (`affine` false).
+/// The pattern of these values. It is varying if they differ and the type is not an integer wider than one
+/// bit (`affine` is false).
 LanePattern pattern_of_lanes(const std::array<std::uint64_t, kWarpSize>& lanes, std::uint32_t bits,
                              bool affine);
 
@@ -43,20 +43,20 @@ LanePattern pattern_of_lanes(const std::array<std::uint64_t, kWarpSize>& lanes, 
 LanePattern join(const LanePattern& a, const LanePattern& b);
 bool same_terms(const LanePattern& a, const LanePattern& b);
 
-/// Kind, terms and exactness of results; bounds, constants and alignment are the caller's. `wraps`: see
-/// RangeResult.
+/// Computes kind, terms and exactness of results; the caller computes bounds, constants and alignment.
+/// `wraps`: see RangeResult.
 LanePattern sum(std::uint32_t bits, const LanePattern& a, const LanePattern& b, bool subtract, bool wraps);
 LanePattern product(std::uint32_t bits, const Operand& a, const Operand& b, bool wraps);
 LanePattern scaled(std::uint32_t bits, const LanePattern& a, std::int64_t factor, bool wraps);
-/// and, or, xor with a constant, if base and offsets have no bit in common.
+/// For and, or, xor with a constant, if base and offsets have no bit in common.
 LanePattern masked(ir::Op op, std::uint32_t bits, const LanePattern& a, std::uint64_t mask);
-/// lshr, ashr by a constant, likewise.
+/// For lshr, ashr by a constant, if base and offsets have no bit in common.
 LanePattern shifted_right(std::uint32_t bits, const LanePattern& a, std::uint32_t by);
-/// or, xor: true if no bit is set in both, so that it is a sum.
+/// For or, xor: true if no bit is set in both operands, so that the result is their sum.
 bool bits_are_disjoint(const LanePattern& a, const LanePattern& b);
 
-/// Merges terms, brings offsets into the width, and finds exactness from bounds and alignment. After
-/// everything else is set.
+/// Merges terms, reduces offsets to the width, and determines exactness from bounds and alignment. Call it
+/// after everything else is set.
 void normalise(LanePattern& pattern, std::uint32_t bits);
 
 }  // namespace quern::cpu::analysis

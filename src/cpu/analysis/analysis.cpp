@@ -19,10 +19,11 @@
 namespace quern::cpu::analysis {
 namespace {
 
-/// Evaluations of one value after which its bounds are dropped, and after which it becomes varying.
+/// After the first number of evaluations of a value its bounds are dropped; after the second one it becomes
+/// varying.
 constexpr std::uint32_t kWidenAfter = 3;
 constexpr std::uint32_t kGiveUpAfter = 100;
-/// Depth of the search for operands that are the same in every iteration.
+/// Depth of the search for operands that are the same in every iteration of a loop.
 constexpr unsigned kInvarianceDepth = 6;
 
 bool same(const LanePattern& a, const LanePattern& b) {
@@ -31,8 +32,8 @@ bool same(const LanePattern& a, const LanePattern& b) {
          a.min == b.min && a.max == b.max;
 }
 
-/// Patterns and divergence together, optimistically: every value starts undefined and only becomes less well
-/// known.
+/// Computes patterns and divergence together, optimistically: every value starts as undefined and only
+/// becomes less precise.
 class Solver {
  public:
   Solver(const ir::Module& module, const ir::Function& function, const Specialisation& specialisation,
@@ -80,7 +81,7 @@ class Solver {
           for (const Counter::Test& test : counters_[value]->tests) users_[test.limit].push_back(value);
       }
     queued_.assign(sequence_.size(), true);
-    for (std::uint32_t i = 0; i < sequence_.size(); ++i) queue_.push_back(i);  // sorted: a heap
+    for (std::uint32_t i = 0; i < sequence_.size(); ++i) queue_.push_back(i);  // sorted, so it is a heap
   }
   void enqueue(ir::Value value) {
     const std::uint32_t number = number_[value];
@@ -138,7 +139,7 @@ class Solver {
     const auto which = static_cast<ir::Special>(inst.imm);
     return inst.op == ir::Op::special && which >= ir::Special::clock && which <= ir::Special::globaltimer_hi;
   }
-  /// True if equal operands give equal results, at any time and in any lanes.
+  /// True if equal operands always give equal results, at any time and in any lanes.
   static bool is_timeless(const ir::Inst& inst) {
     if (inst.op == ir::Op::load) return inst.attr.invariant;
     return ir::has_trait(inst.op, 'p') && !is_clock(inst);
@@ -170,7 +171,7 @@ class Solver {
              return pattern.kind == LanePatternKind::undefined || known_lanes(pattern, bits) == lanes;
            });
   }
-  /// True for a value that some lanes carry out of a divergent loop in an earlier iteration than others.
+  /// True for a value with which some lanes leave a divergent loop in an earlier iteration than others.
   bool differs_in_time(const ir::Inst& inst) const {
     const std::vector<ir::BlockId>& preds = function_.blocks[inst.block].preds;
     for (std::size_t i = 0; i < preds.size(); ++i) {
@@ -182,8 +183,8 @@ class Solver {
     }
     return false;
   }
-  /// The one fact that may change during the iteration over patterns and depends only on the value's own
-  /// pattern: its users are visited again when that changes.
+  /// True if the value is the same in every iteration of `loop`. During the iteration over patterns this may
+  /// change only with the value's own pattern; its users are then visited again.
   bool is_invariant(ir::Value value, std::uint32_t loop) const {
     const bool known =
         known_lanes(analysis_.patterns[value], ir::bit_size(function_[value].type)).has_value();
@@ -197,7 +198,7 @@ class Solver {
     const auto same = [&](ir::Value arg) { return computes_the_same(arg, loop, depth - 1); };
     return steady && depth > 0 && std::all_of(inst.args.begin(), inst.args.end(), same);
   }
-  /// Terms and an index computed in a loop are not used outside of it.
+  /// True if the pattern has terms or an index computed in a loop that does not contain the instruction.
   bool loses_operands(const ir::Inst& inst, const LanePattern& pattern) const {
     const auto inside = [&](ir::Value operand) {
       return operand == ir::kNone ||
@@ -234,7 +235,7 @@ class Solver {
   std::vector<bool> queued_;
 };
 
-/// Patterns of values that leave a divergent loop are right only if they leave through phis.
+/// Patterns of values that leave a divergent loop are correct only if the values leave through phis.
 Expected<void> check_loop_exits(const ir::Function& function, const Analysis& analysis) {
   for (const ir::BlockId block : analysis.order)
     for (const ir::Value user : function.blocks[block].insts) {

@@ -8,8 +8,9 @@
 namespace quern::cpu::analysis {
 namespace {
 
-/// Control dependence within one iteration of each loop (an inner loop is one step), and on leaving a loop
-/// before others do. Sides that only end do not count: their lanes are not live when the others continue.
+/// Computes control dependence within one iteration of each loop (an inner loop is one step), and from
+/// leaving a loop before other lanes do. Branch targets that only end do not count: their lanes are not live
+/// when the others continue.
 class ControlDependence {
  public:
   ControlDependence(const Structure& structure, Analysis& analysis)
@@ -39,7 +40,8 @@ class ControlDependence {
   }
 
  private:
-  /// Successors without those that end; all if all do. Fills ending_ with the others.
+  /// Returns the successors without those that only end (all successors if all only end). Stores the others
+  /// in ending_.
   std::vector<std::vector<ir::BlockId>> going_on() {
     std::vector<std::vector<ir::BlockId>> result(structure_.graph.size());
     for (const ir::BlockId from : structure_.rpo) {
@@ -66,7 +68,7 @@ class ControlDependence {
            node = ipostdom_[node])
         mark_node(node);
   }
-  /// Marks the blocks and values that depend on which lanes leave `block`, and where to.
+  /// Marks the blocks and values that depend on which lanes take which edge of `block`.
   void spread(ir::BlockId block) {
     mark_dependents(block);
     for (const ir::BlockId side : ending_[block]) mark_dominated(side);
@@ -99,7 +101,7 @@ class ControlDependence {
 }  // namespace
 
 void find_divergent_control(const ir::Function& function, const Structure& structure, Analysis& analysis) {
-  // Some lanes only may call a function.
+  // Only some lanes may call a function.
   analysis.divergent_control.assign(structure.graph.size(), !function.kernel);
   if (function.kernel) ControlDependence(structure, analysis).run();
 }

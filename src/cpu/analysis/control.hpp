@@ -6,7 +6,7 @@
 
 namespace quern::cpu::analysis {
 
-/// Fills Analysis::divergent_control; divergent_branch and Loop::divergent are known.
+/// Computes Analysis::divergent_control. divergent_branch and Loop::divergent must be known.
 void find_divergent_control(const ir::Function& function, const Structure& structure, Analysis& analysis);
 
 }  // namespace quern::cpu::analysis

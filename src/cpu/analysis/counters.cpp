@@ -76,8 +76,8 @@ struct Span {
   Wide max;
 };
 
-/// The largest possible tested value while the loop continues, counting upwards; for a loop that counts down,
-/// values and limits are negated.
+/// The largest possible value of the tested counter while the loop continues, for a loop that counts up. For
+/// a loop that counts down, the caller negates values and limits.
 std::optional<Wide> last_tested(ir::Icmp stay, const Span& start, const Span& limit, Wide step, bool down) {
   switch (stay) {
     case ir::Icmp::slt:
@@ -120,7 +120,7 @@ std::optional<Counter> find_counter(const ir::Function& function, const Analysis
   Counter counter;
   counter.start = function[phi].args[1 - latch];
   counter.step = *step;
-  // Every iteration that continues passes the blocks that dominate the latch.
+  // Every iteration that continues executes the blocks that dominate the latch.
   for (ir::BlockId block = preds[latch];; block = analysis.idom[block]) {
     add_test(function, analysis, loop, block, phi, next, counter);
     if (block == header) break;

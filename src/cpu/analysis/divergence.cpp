@@ -20,7 +20,7 @@ void DivergencePropagation::split(ir::BlockId block, std::vector<ir::BlockId>& c
   propagate(arrivals, analysis_.loop_of[block]);
 }
 
-/// `loop`: the innermost that all of the lanes are in. Some way always leads back to its header.
+/// `loop`: the innermost loop that contains all lanes. Some path always leads back to its header.
 void DivergencePropagation::propagate(const std::vector<Arrival>& arrivals, std::uint32_t loop) {
   loop_ = loop;
   header_label_ = ir::kNone;
@@ -80,7 +80,7 @@ void DivergencePropagation::mark_join(ir::BlockId block) {
   changed_->push_back(block);
 }
 
-/// Lanes end here: the others need not wait for them to be together again.
+/// Marks that lanes end here: the others are together again without them.
 void DivergencePropagation::mark_ends(ir::BlockId block) {
   while (structure_.graph.preds[block].size() == 1 && !structure_.graph.succs[block].empty())
     block = structure_.graph.succs[block][0];

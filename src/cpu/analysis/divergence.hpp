@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the blocks at which diverged lanes reconverge: joins whose phis differ between lanes, loops left at
-// different iterations, and blocks that not all live lanes reach together.
+// Finds the blocks at which diverged lanes reconverge: joins whose phis differ between lanes, exits of loops
+// that lanes leave in different iterations, and blocks that not all live lanes reach together.
 #pragma once
 
 #include <vector>
@@ -9,18 +9,18 @@
 
 namespace quern::cpu::analysis {
 
-/// From each divergent branch, labels flow along the edges of one iteration: a block reached by two labels is
-/// a join. A loop that one label leaves while another continues with the next iteration is divergent; its
-/// exits are then like the sides of a branch, taken when all lanes have left the loop.
+/// From each divergent branch, labels are propagated along the edges of one iteration: a block reached by two
+/// labels is a join. A loop that one label leaves while another continues with the next iteration is
+/// divergent. Its exits are then like the targets of a branch, taken when all lanes have left the loop.
 class DivergencePropagation {
  public:
   DivergencePropagation(const Structure& structure, Analysis& analysis);
 
-  /// Lanes leave `block` towards different successors. Sets Loop::divergent, and appends the blocks whose
-  /// phis may have changed to `changed`.
+  /// Handles lanes that leave `block` to different successors. Sets Loop::divergent, and appends the blocks
+  /// whose phis may have changed to `changed`.
   void split(ir::BlockId block, std::vector<ir::BlockId>& changed);
 
-  /// Lanes may reach `block` together over different edges.
+  /// True if lanes may reach `block` together over different edges.
   bool is_join(ir::BlockId block) const { return join_[block]; }
 
  private:
@@ -39,7 +39,7 @@ class DivergencePropagation {
   Analysis& analysis_;
   std::vector<bool> join_;
   std::vector<ir::BlockId>* changed_ = nullptr;
-  // The propagation in progress: within `loop_`, by block.
+  // State of the current propagation: within `loop_`, by block.
   std::uint32_t loop_ = ir::kNone;
   std::vector<std::uint32_t> label_;
   std::vector<ir::BlockId> labelled_;

@@ -12,7 +12,7 @@ std::vector<std::uint32_t> positions(std::size_t nodes, const std::vector<Node>&
   return result;
 }
 
-/// Marks everything that reaches `node` against the edges.
+/// Marks all nodes from which `node` is reachable.
 void mark_backwards(const Graph& graph, Node node, std::vector<bool>& marked) {
   std::vector<Node> stack{node};
   marked[node] = true;
@@ -32,8 +32,9 @@ void mark_backwards(const Graph& graph, Node node, std::vector<bool>& marked) {
 std::vector<Node> reverse_postorder(const Graph& graph, Node root) {
   struct Frame {
     Node node;
-    std::size_t left;  // successors still to visit; from the last, so that the first comes first in the
-                       // reversed order
+    // successors still to visit; the last one is visited first, so that the first one comes first in the
+    // reversed order
+    std::size_t left;
   };
   std::vector<Node> order;
   std::vector<bool> seen(graph.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain directed graphs: orders and dominators. Knows nothing of blocks and instructions.
+// Directed graphs: orders and dominators. Independent of blocks and instructions.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ struct Graph {
   std::vector<std::vector<Node>> preds;
 };
 
-/// The nodes reached from `root`, each before its successors except along back edges. If the graph leaves the
-/// choice, successors of a node come in the order of their list.
+/// The nodes reachable from `root`, each before its successors except along back edges. If several orders are
+/// possible, successors of a node come in the order of their list.
 std::vector<Node> reverse_postorder(const Graph& graph, Node root);
 
 /// Immediate dominators by node (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm"); kNoNode
@@ -35,8 +35,8 @@ std::vector<Node> immediate_dominators(const Graph& graph, const std::vector<Nod
 std::vector<std::vector<Node>> dominator_children(const std::vector<Node>& idom,
                                                   const std::vector<Node>& rpo);
 
-/// Immediate post-dominators by node of a graph whose reachable nodes are `rpo`; kNoNode: the end. A node
-/// without successors ends; the last node of a part that never ends is treated as if it did.
+/// Immediate post-dominators, by node, of a graph whose reachable nodes are `rpo`; kNoNode: the end. A node
+/// without successors is an end; the last node of a part that never ends is treated as one.
 std::vector<Node> immediate_post_dominators(const Graph& graph, const std::vector<Node>& rpo);
 
 }  // namespace quern::cpu::analysis

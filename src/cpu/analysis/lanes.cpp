@@ -9,7 +9,7 @@
 namespace quern::cpu::analysis {
 namespace {
 
-/// tid in one dimension by linear thread index.
+/// The value of tid in one dimension, by linear thread index.
 std::vector<std::int64_t> thread_indices(const Specialisation& specialisation, unsigned dimension) {
   std::vector<std::int64_t> result(specialisation.threads());
   const std::uint32_t below = dimension == 0   ? 1
@@ -20,7 +20,7 @@ std::vector<std::int64_t> thread_indices(const Specialisation& specialisation, u
   return result;
 }
 
-/// Differences to lane 0, if they are the same in every warp; lanes that no warp has are extrapolated.
+/// Differences from lane 0, if they are the same in every warp. Lanes that no warp has are extrapolated.
 std::optional<LaneOffsets> common_offsets(const std::vector<std::int64_t>& index) {
   LaneOffsets offsets{};
   std::uint32_t known = static_cast<std::uint32_t>(std::min<std::size_t>(kWarpSize, index.size()));

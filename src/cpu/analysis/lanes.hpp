@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The value of tid in the lanes of a warp, for one block shape: threads fill warps x first, then y, then z
-// (PTX ISA, "Special Registers: %tid", "%laneid").
+// The value of tid in the lanes of a warp, for one block shape. Threads fill warps in the order x, y, z (PTX
+// ISA, "Special Registers: %tid", "%laneid").
 #pragma once
 
 #include "cpu/analysis/analysis.hpp"
@@ -11,10 +11,10 @@ namespace quern::cpu::analysis {
 /// varying.
 LanePattern thread_index_pattern(const Specialisation& specialisation, unsigned dimension);
 
-/// The pattern of laneid: 0 plus the lane.
+/// The pattern of laneid: affine with base 0.
 LanePattern lane_index_pattern();
 
-/// The same without a coefficient, as the result's only term.
+/// Offsets of a term without a coefficient: lane * step.
 LaneOffsets linear_offsets(std::int64_t step);
 
 }  // namespace quern::cpu::analysis

@@ -10,7 +10,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-/// The interval if it lies within the width, else every number.
+/// The interval if it is within the width, otherwise every number of the width.
 RangeResult fit(std::uint32_t bits, Wide min, Wide max) noexcept {
   const Range full = full_range(bits);
   if (min < full.min || max > full.max) return {full, true};
@@ -31,7 +31,7 @@ Range unsigned_below(std::uint32_t bits, std::uint64_t divisor) noexcept {
   return {0, static_cast<std::int64_t>(most / divisor)};
 }
 
-/// All ones as wide as the largest number of a natural range.
+/// All ones, as wide as the largest number of a range of natural numbers.
 std::int64_t bits_below(std::int64_t max) noexcept {
   return static_cast<std::int64_t>((std::uint64_t{1} << std::bit_width(static_cast<std::uint64_t>(max))) - 1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Intervals of signed numbers of a given width, with powers of two that divide them.
+// Intervals of signed numbers of a given width, with the power of two that divides the numbers.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ struct Range {
   bool contains(std::int64_t number) const noexcept { return min <= number && number <= max; }
 };
 
-/// All numbers of a width (0: no bounds, for values that are not integers).
+/// All numbers of the width (0: no bounds, for values that are not integers).
 Range full_range(std::uint32_t bits) noexcept;
 Range hull(const Range& a, const Range& b) noexcept;
 
 struct RangeResult {
   Range range;
   bool wraps =
-      true;  ///< the exact result may lie outside the width (add, sub, mul, shl), or exactness has no meaning
+      true;  ///< the exact result may be outside the width (add, sub, mul, shl), or exactness has no meaning
 };
 
-/// Bounds of the result of `inst` for operands within `args`; `bits`: width of the first operand (of the
-/// second for select). Of operations it does not know: the full range.
+/// Bounds of the result of `inst` for operands within `args`. `bits`: width of the first operand (for select,
+/// of the second). The full range for operations without a rule.
 RangeResult range_of(const ir::Inst& inst, std::uint32_t bits, std::span<const Range> args) noexcept;
 
 /// 0 or 1 if the bounds decide the comparison, otherwise -1.

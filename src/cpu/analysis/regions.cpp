@@ -4,7 +4,7 @@
 namespace quern::cpu::analysis {
 namespace {
 
-/// The node that stands for `block` in `region` (a loop around it, or kNone).
+/// The node that represents `block` in `region` (a loop that contains it, or kNone).
 Node node_in(const Analysis& analysis, const Regions& regions, std::uint32_t region, ir::BlockId block) {
   std::uint32_t loop = analysis.loop_of[block];
   if (loop == region) return block;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loop bodies as graphs without cycles.
+// Represents loop bodies as acyclic graphs.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace quern::cpu::analysis {
 
-/// The function and each loop is a region: its own blocks, and each loop directly inside as one node; no
-/// cycles. One graph holds all regions as separate parts: block b is node b, followed by the loops, then
-/// `end`, the target of edges to the next iteration or out of the loop, and `root`, with an edge to the first
-/// block of each region.
+/// The function and each loop is a region. A region is an acyclic graph: its own blocks, and each loop
+/// directly inside it as one node. One graph holds all regions as separate parts: block b is node b; then
+/// follow the loops, `end`, the target of edges to the next iteration or out of the loop, and `root`, which
+/// has an edge to the first block of each region.
 struct Regions {
   Graph graph;
   Node first_loop;
@@ -22,7 +22,7 @@ struct Regions {
   bool is_loop(Node node) const { return node >= first_loop && node < end; }
 };
 
-/// `targets[b]`: the successors of block b that count, in the order in which they should come.
+/// `targets[b]`: the successors of block b to include, in the order in which they should come.
 Regions find_regions(const Analysis& analysis, const std::vector<std::vector<ir::BlockId>>& targets);
 
 }  // namespace quern::cpu::analysis

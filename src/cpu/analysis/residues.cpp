@@ -8,7 +8,7 @@
 namespace quern::cpu::analysis {
 namespace {
 
-/// nullopt: not reached yet; the top of the lattice.
+/// nullopt: not reached yet (the top of the lattice).
 using Known = std::optional<Residue>;
 
 Residue residue(std::uint64_t value, std::uint32_t modulus, std::uint32_t param = ir::kNone) {
@@ -19,7 +19,7 @@ Residue residue(std::uint64_t value, std::uint32_t modulus, std::uint32_t param 
 
 Residue number(std::uint64_t value) { return residue(value, kMaxModulus); }
 
-/// The largest power of two that divides `value`, as far as it matters.
+/// The largest power of two that divides `value`, up to kMaxModulus.
 std::uint32_t divisor(std::uint32_t value) {
   return value == 0 ? kMaxModulus : std::uint32_t{1} << std::countr_zero(value);
 }
@@ -36,7 +36,7 @@ Residue sum(const Residue& a, const Residue& b, bool subtract) {
   return residue(value, std::min(a.modulus, b.modulus), a.param != ir::kNone ? a.param : b.param);
 }
 
-/// (a + i * m) * (b + j * n); a multiple of the parameter may be anything.
+/// Computes (a + i * m) * (b + j * n). An operand that is relative to a parameter counts as unknown.
 Residue product(Residue a, Residue b) {
   if (a.param != ir::kNone) a = {};
   if (b.param != ir::kNone) b = {};
@@ -44,7 +44,7 @@ Residue product(Residue a, Residue b) {
                                               divisor(b.value) * a.modulus}));
 }
 
-/// The low bits that are known of the result.
+/// The known low bits of the result.
 Residue bitwise(ir::Op op, const Residue& a, const Residue& b) {
   const auto bit_of = [](const Residue& from, std::uint32_t bit) -> std::optional<bool> {
     if (from.param != ir::kNone || bit >= from.modulus) return std::nullopt;
@@ -55,7 +55,7 @@ Residue bitwise(ir::Op op, const Residue& a, const Residue& b) {
   for (; modulus < kMaxModulus; modulus *= 2) {
     const std::optional<bool> x = bit_of(a, modulus);
     const std::optional<bool> y = bit_of(b, modulus);
-    const bool decides = op == ir::Op::or_;  // the operand's bit that settles the result's
+    const bool decides = op == ir::Op::or_;  // an operand bit of this value determines the bit of the result
     if (op != ir::Op::xor_ && (x == decides || y == decides)) {
       value |= decides ? modulus : 0;
     } else if (x && y) {
@@ -74,7 +74,7 @@ class Finder {
       : module_(module), function_(function), analysis_(analysis), known_(function.insts.size()) {}
 
   std::vector<Residue> run() {
-    // Each round after the first is for loops; a residue shrinks at most a few times.
+    // Iterations after the first one are needed for loops. A residue becomes less precise only a few times.
     for (bool changed = true; changed;) {
       changed = false;
       for (const ir::BlockId block : analysis_.order)
@@ -118,7 +118,7 @@ class Finder {
     return symbol.space == ir::Space::shared ? number(symbol.shared_offset) : residue(0, symbol.align);
   }
 
-  /// nullopt while an operand that determines it is not reached.
+  /// nullopt while an operand that determines the result is not reached.
   Known combine(const ir::Inst& inst) const {
     const auto arg = [&](std::size_t which) { return known_[inst.args[which]]; };
     const auto both = [&](auto&& function, std::size_t first = 0) -> Known {
@@ -153,7 +153,7 @@ class Finder {
         return function_[inst.args[0]].type == ir::Type::i1 ? Residue{} : arg(0);
       case ir::Op::to_generic:
       case ir::Op::from_generic:
-        return arg(0);  // every space and every lane's local memory begin at a multiple
+        return arg(0);  // every space and every lane's local memory begin at a multiple of the modulus
       default:
         return Residue{};
     }

@@ -16,8 +16,8 @@ using ir::sign_extend;
 using ir::truncate;
 
 constexpr std::int64_t kGridLimit =
-    INT32_MAX;  // gridDim.d, and with Specialisation::small_grid gridDim.d * blockDim.d
-constexpr std::int64_t kSharedLimit = std::int64_t{1} << 24;  // well above any block's shared memory
+    INT32_MAX;  // bound of gridDim.d, and with Specialisation::small_grid of gridDim.d * blockDim.d
+constexpr std::int64_t kSharedLimit = std::int64_t{1} << 24;  // larger than any block's shared memory
 
 bool is_integer(ir::Type type) { return !ir::is_float(type) && type != ir::Type::none; }
 
@@ -30,7 +30,7 @@ bool is_ordinary(const ir::Attributes& attributes) {
   return !attributes.is_volatile && attributes.semantics == ir::Semantics::weak;
 }
 
-/// Products of coefficients of 32 bits and offsets like these, and their sum, fit 64 bits.
+/// True if products of 32-bit coefficients and such offsets, and their sum, fit 64 bits.
 bool is_testable(const LanePattern& pattern) {
   constexpr std::int64_t kMost = std::int64_t{1} << 28;
   return std::all_of(pattern.terms.begin(), pattern.terms.end(), [](const Term& term) {
@@ -89,7 +89,7 @@ Rules::Result Rules::evaluate(ir::Value value) const {
       return {constant_pattern(bits, inst.imm)};
     case ir::Op::undef:
       return {constant_pattern(bits, 0)};
-    case ir::Op::local_address:  // a callee's part begins where the caller's ends
+    case ir::Op::local_address:  // the callee's part begins where the caller's part ends
       return {function_.kernel ? constant_pattern(bits, inst.imm) : uniform_pattern(bits)};
     case ir::Op::param:
       return {uniform_pattern(bits)};
@@ -160,7 +160,7 @@ LanePattern Rules::special(const ir::Inst& inst) const {
     case ir::Special::lanemask_gt:
       return varying_pattern(bits);
     default:
-      return uniform_pattern(bits);  // clocks too: read once for the warp
+      return uniform_pattern(bits);  // also clocks: they are read once for the warp
   }
 }
 
@@ -172,8 +172,8 @@ LanePattern Rules::symbol(const ir::Inst& inst) const {
   return pattern;
 }
 
-/// All lanes that load from one address at one time get one value. Local memory has another address in each
-/// lane, and so may the parameters of a called function.
+/// All lanes that load from one address at the same time get the same value. Local memory is different for
+/// each lane, and so may be the parameters of a called function.
 LanePattern Rules::load(const ir::Inst& inst) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
   const bool own =
@@ -183,7 +183,8 @@ LanePattern Rules::load(const ir::Inst& inst) const {
   return uniform ? uniform_pattern(bits) : varying_pattern(bits);
 }
 
-/// Adds or subtracts the start of the space: the same for all lanes, except for local memory.
+/// The conversion adds or subtracts the start of the space, which is the same for all lanes except for local
+/// memory.
 LanePattern Rules::convert_space(const ir::Inst& inst) const {
   const LanePattern& address = patterns_[inst.args[0]];
   if (!address.scalar() || inst.attr.space == ir::Space::local) return varying_pattern(64);
@@ -208,7 +209,7 @@ Rules::Result Rules::pure(const ir::Inst& inst) const {
                           [](const LanePattern& arg) { return arg.kind == LanePatternKind::uniform; })) {
     pattern = uniform_pattern(bits);
   } else if (all_operands(inst, [](const LanePattern& arg) { return arg.scalar(); })) {
-    if (inst.op != ir::Op::icmp)  // bounds know better: they leave out lanes that do not exist
+    if (inst.op != ir::Op::icmp)  // bounds are more precise: they exclude lanes that do not exist
       if (std::optional<LanePattern> lanes = folded_lanes(inst)) return {*std::move(lanes)};
     pattern = linear(inst, bounds.wraps);
   }
@@ -226,7 +227,7 @@ Rules::Result Rules::pure(const ir::Inst& inst) const {
   return result;
 }
 
-/// Operands are scalar(), and not all uniform.
+/// Rule for operands that are scalar() and not all uniform.
 LanePattern Rules::linear(const ir::Inst& inst, bool wraps) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
   const auto arg = [&](std::size_t which) -> const LanePattern& { return patterns_[inst.args[which]]; };
@@ -271,7 +272,7 @@ LanePattern Rules::linear(const ir::Inst& inst, bool wraps) const {
   }
 }
 
-/// Equal differences between lanes cancel out.
+/// Equal differences between the lanes of the operands cancel out.
 LanePattern Rules::compare(const ir::Inst& inst) const {
   const LanePattern& a = patterns_[inst.args[0]];
   const LanePattern& b = patterns_[inst.args[1]];
@@ -310,7 +311,7 @@ LanePattern Rules::bitwise(const ir::Inst& inst) const {
   return varying_pattern(bits);
 }
 
-/// For values that are not negative, division by a power of two is a shift, the remainder a mask.
+/// For non-negative values, division by a power of two is a shift, and the remainder is a mask.
 LanePattern Rules::power_of_two(const ir::Inst& inst) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
   const LanePattern& a = patterns_[inst.args[0]];
@@ -340,13 +341,13 @@ LanePattern Rules::narrow(const ir::Inst& inst, bool wraps) const {
   return result;
 }
 
-/// Writes the coefficients' extension into the terms; false if one extension cannot express it.
+/// Sets how the terms extend their coefficients; returns false if one extension cannot express it.
 bool Rules::extend_terms(LanePattern& pattern, std::uint32_t from, std::uint32_t to, bool sign) const {
   for (Term& term : pattern.terms) {
     if (term.coefficient == ir::kNone) continue;
     const std::uint32_t bits = bits_of(term.coefficient);
     const LanePattern& coefficient = patterns_[term.coefficient];
-    if (bits > from) {  // was truncated
+    if (bits > from) {  // the coefficient was truncated
       const Range full = full_range(from);
       const bool kept =
           full.contains(coefficient.min) && full.contains(coefficient.max) && (sign || coefficient.min >= 0);
@@ -373,7 +374,7 @@ Rules::Result Rules::widen(const ir::Inst& inst) const {
   return {offset};
 }
 
-/// An affine value stays affine if it does not wrap between the lanes: this is known, proven, or assumed.
+/// An affine value stays affine if it does not wrap between the lanes. That is known, proven, or assumed.
 std::optional<Rules::Result> Rules::widen_affine(const ir::Inst& inst, const Operand& from) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
   const bool sign = inst.op == ir::Op::sext;
@@ -390,7 +391,7 @@ std::optional<Rules::Result> Rules::widen_affine(const ir::Inst& inst, const Ope
   result = from.pattern;
   result.constant.reset();
   result.exact = true;
-  // The offsets cannot carry out of the narrow width: it is a multiple of the alignment.
+  // The offsets cannot carry out of the narrow width, which is a multiple of the alignment.
   if (are_offsets_below_alignment(from.pattern)) return Result{result};
   const bool may_assume = assumption_ == Assumption::optimistic && from.bits == 32 && bits == 64;
   if (!may_assume || !is_testable(from.pattern) || !extend_terms(result, 32, 64, sign)) return std::nullopt;
@@ -419,7 +420,7 @@ std::optional<LanePattern> Rules::folded_lanes(const ir::Inst& inst) const {
   return pattern;
 }
 
-/// Constant and alignment of the scalar, which is the operation on the operands' scalars.
+/// Sets constant and alignment of the scalar, which is computed from the operands' scalars.
 void Rules::set_base_facts(const ir::Inst& inst, LanePattern& pattern) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
   const bool new_offset =

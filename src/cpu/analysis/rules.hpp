@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pattern of an operation's result from the patterns of its operands: one rule a family of operations.
-// Phis are the solver's.
+// Computes the pattern of a result from the patterns of its operands, with one rule for each family of
+// operations. The solver handles phis.
 #pragma once
 
 #include <vector>
@@ -12,12 +12,12 @@ namespace quern::cpu::analysis {
 
 class Rules {
  public:
-  /// `patterns` by value; read at every call, while they change.
+  /// `patterns`, by value, is read at every call and may change between calls.
   Rules(const ir::Module& module, const ir::Function& function, const Specialisation& specialisation,
         Assumption assumption, const std::vector<LanePattern>& patterns);
 
   struct Result {
-    LanePattern pattern;   ///< undefined while an operand is
+    LanePattern pattern;   ///< undefined while an operand is undefined
     bool assumed = false;  ///< see Analysis::assumed
   };
   Result evaluate(ir::Value value) const;
@@ -25,7 +25,7 @@ class Rules {
  private:
   Operand operand(ir::Value value) const;
   std::uint32_t bits_of(ir::Value value) const;
-  /// Width of the operation's operands: that of the first one, or of the second for a select.
+  /// Width of the operands: that of the first one, or for a select of the second one.
   std::uint32_t operand_bits(const ir::Inst& inst) const;
   bool all_operands(const ir::Inst& inst, bool (*is)(const LanePattern&)) const;
 

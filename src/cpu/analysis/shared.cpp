@@ -10,7 +10,8 @@
 namespace quern::cpu::analysis {
 namespace {
 
-/// tid.d is the same in every warp if a warp is a whole number of rows (planes) or there is one index.
+/// tid.d is the same in every warp if a warp is a whole number of rows (planes), or if there is only one
+/// index.
 bool same_in_every_warp(ir::Special which, const std::array<std::uint32_t, 3>& block) {
   const auto whole = [](std::uint64_t threads) { return threads <= kWarpSize && kWarpSize % threads == 0; };
   const std::uint64_t row = block[0], plane = row * block[1], all = plane * block[2];
@@ -34,15 +35,15 @@ bool same_in_every_warp(ir::Special which, const std::array<std::uint32_t, 3>& b
   }
 }
 
-/// True if `inst`, no phi, gives the same in every warp, given the same operands.
+/// True if `inst`, which is no phi, gives the same result in every warp for equal operands.
 bool same_of_same(const ir::Inst& inst, const Specialisation& specialisation) {
-  const bool local = inst.attr.space == ir::Space::local;  // each thread has its own
+  const bool local = inst.attr.space == ir::Space::local;  // each thread has separate local memory
   switch (inst.op) {
     case ir::Op::special:
       return same_in_every_warp(static_cast<ir::Special>(inst.imm), specialisation.block);
     case ir::Op::load:
       return !local && !inst.attr.is_volatile && inst.attr.semantics == ir::Semantics::weak &&
-             inst.attr.space != ir::Space::generic;  // generic: may be local
+             inst.attr.space != ir::Space::generic;  // a generic address may be in local memory
     case ir::Op::to_generic:
     case ir::Op::from_generic:
       return !local;
@@ -51,8 +52,8 @@ bool same_of_same(const ir::Inst& inst, const Specialisation& specialisation) {
   }
 }
 
-/// Assumes that everything is shared and removes values that cannot be, until nothing changes. A branch on
-/// which warps diverge affects the phis behind it as a divergent branch of lanes does.
+/// Assumes that all values are shared, and removes values that cannot be until nothing changes. A branch at
+/// which warps diverge affects later phis as a branch at which lanes diverge does.
 class Finder {
  public:
   Finder(const ir::Function& function, const Specialisation& specialisation, const Structure& structure,
@@ -100,7 +101,7 @@ class Finder {
            !waits_in_divergent_loop();
   }
 
-  /// Warps bring it from different rounds.
+  /// True if warps may leave the loop with the phi's value in different iterations.
   bool leaves_divergent_loop(const ir::Inst& phi) const {
     return std::ranges::any_of(function_.blocks[phi.block].preds, [&](ir::BlockId pred) {
       if (warps_.position[pred] == ir::kNone) return false;
@@ -110,8 +111,8 @@ class Finder {
     });
   }
 
-  /// Warps that leave a loop with a barrier at different rounds may later meet at a barrier in different
-  /// rounds of an outer loop.
+  /// Warps that leave a loop with a barrier in different iterations may later meet at a barrier in different
+  /// iterations of an outer loop.
   bool waits_in_divergent_loop() const {
     return std::ranges::any_of(warps_.loops, [&](const Loop& loop) {
       return loop.divergent && std::ranges::any_of(loop.blocks, [&](ir::BlockId block) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the values that are equal in all warps of a block. Pure: IR in, facts out.
+// Finds the values that are equal in all warps of a block. Pure: the input is IR, the output are facts.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace quern::cpu::analysis {
 
-/// By ir::Value: every warp of the block that has all its lanes computes the same 32 lanes, each time it
-/// comes to the value's block with the others or after them. Loads count if a program without data races
-/// cannot observe the difference.
+/// By ir::Value: every full warp of the block computes the same 32 lanes, each time it reaches the value's
+/// block together with the others or after them. Loads count if a program without data races cannot observe
+/// the difference.
 std::vector<bool> find_shared(const ir::Function& function, const Specialisation& specialisation);
 
 }  // namespace quern::cpu::analysis

@@ -26,7 +26,8 @@ std::string line_of_block(const ir::Function& function, ir::BlockId block) {
   return line_of(function, located_value(function, block));
 }
 
-/// A retreating edge must go to a dominator, or the cycle has more than one entry.
+/// Checks that the target of a retreating edge dominates its source. Otherwise the cycle has more than one
+/// entry.
 Expected<void> check_reducible(const ir::Function& function, const Structure& structure,
                                const Analysis& analysis) {
   for (const ir::BlockId from : structure.rpo) {
@@ -44,7 +45,7 @@ Expected<void> check_reducible(const ir::Function& function, const Structure& st
   return {};
 }
 
-/// Natural loops, inner before outer: parents are known by index.
+/// Finds natural loops, inner before outer; the index of a parent is known then.
 class LoopFinder {
  public:
   LoopFinder(const Structure& structure, const Analysis& analysis)
@@ -52,7 +53,7 @@ class LoopFinder {
 
   void run(Analysis& result) {
     for (auto header = structure_.rpo.rbegin(); header != structure_.rpo.rend(); ++header) collect(*header);
-    // Outer loops first: headers were visited in reverse.
+    // Renumbers so that outer loops come first: headers were visited in reverse.
     const auto renumber = [&](std::uint32_t loop) {
       return loop == ir::kNone ? ir::kNone : static_cast<std::uint32_t>(loops_.size()) - 1 - loop;
     };
@@ -98,7 +99,7 @@ class LoopFinder {
   std::vector<std::uint32_t> loop_of_;
 };
 
-/// `known`: of the successors.
+/// `known`: the result for the successors.
 bool ends_at_once(const ir::Function& function, const ir::Block& block, const std::vector<bool>& known) {
   const ir::Op last = function[block.insts.back()].op;
   const bool ends =
@@ -108,9 +109,9 @@ bool ends_at_once(const ir::Function& function, const ir::Block& block, const st
          });
 }
 
-/// For each block the least depth, in the dominator tree, of a block whose subtree an edge out of its own
-/// subtree still stays in: the subtree is closed if that is its own depth. Edges to blocks that end at once
-/// do not count; barriers count as an edge to everywhere.
+/// For each block, computes the depth of the smallest subtree of the dominator tree that contains the targets
+/// of all edges from the block's subtree. The block's subtree is closed if that is its own depth. Edges to
+/// blocks that end at once do not count; a barrier counts as an edge to everywhere.
 void find_ends(const ir::Function& function, Structure& structure, const Analysis& analysis) {
   const std::size_t count = structure.graph.size();
   structure.ends_at_once.assign(count, false);
@@ -138,8 +139,8 @@ void find_ends(const ir::Function& function, Structure& structure, const Analysi
   }
 }
 
-/// Orders the blocks region by region: walking the dominator tree of a region, children in topological order,
-/// keeps the blocks that a block dominates together.
+/// Orders the blocks region by region. Walking the dominator tree of a region, with children in topological
+/// order, keeps the blocks that one block dominates together.
 class BlockOrder {
  public:
   BlockOrder(const Structure& structure, const Analysis& analysis)
@@ -154,7 +155,7 @@ class BlockOrder {
   }
 
  private:
-  /// Sides that end come first, so that their lanes have ended when the others continue.
+  /// Successors that only end come first, so that their lanes have ended when the others continue.
   static std::vector<std::vector<ir::BlockId>> targets(const Structure& structure, const Analysis& analysis) {
     std::vector<std::vector<ir::BlockId>> result(structure.graph.size());
     for (const ir::BlockId from : structure.rpo) {
@@ -180,7 +181,7 @@ class BlockOrder {
 
   const Analysis& analysis_;
   Regions regions_;
-  std::vector<std::vector<Node>> children_;  ///< in the dominator trees of the regions
+  std::vector<std::vector<Node>> children_;  ///< children of each node in the dominator trees of the regions
   std::vector<ir::BlockId> order_;
 };
 
@@ -253,7 +254,7 @@ bool leaves_divergent_loop(const Analysis& analysis, ir::BlockId from, ir::Block
 
 bool edge_ends(const Analysis& analysis, const Structure& structure, ir::BlockId from, ir::BlockId to) {
   if (structure.ends_at_once[to]) return true;
-  // Lanes that leave a loop continue only after the loop: their side effects would be too late.
+  // Lanes that leave a loop continue only after the loop, so their side effects would be too late.
   return structure.ends_alone[to] && loop_contains(analysis, analysis.loop_of[from], to);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The structure of the control flow graph: dominators, loops, the order of blocks, and sides of branches that
+// The structure of the control flow graph: dominators, loops, the order of blocks, and branch targets that
 // only end.
 #pragma once
 
@@ -11,23 +11,23 @@
 
 namespace quern::cpu::analysis {
 
-/// Facts about one function that the passes of this component share, beside the public Analysis.
+/// Facts about one function that the passes of this component share, in addition to the public Analysis.
 struct Structure {
-  Graph graph{0};  ///< the reachable blocks; an edge for each successor
+  Graph graph{0};  ///< the reachable blocks, with an edge for each successor
   std::vector<ir::BlockId> rpo;
-  /// By block: the lane ends without a further effect that others could observe.
+  /// By block: a lane that reaches it ends without a further effect that others could observe.
   std::vector<bool> ends_at_once;
-  /// By block: it is entered by one edge, and the blocks that it dominates only end, without a barrier.
+  /// By block: one edge enters it, and the blocks that it dominates only end, without a barrier.
   std::vector<bool> ends_alone;
 };
 
-/// Fills order, position, idom, ipostdom, loops (not `divergent`) and loop_of. Error: irreducible control
-/// flow; with `any_graph` that is marked instead, and there are no loops.
+/// Computes order, position, idom, ipostdom, loops (except `divergent`) and loop_of. Error: irreducible
+/// control flow; with `any_graph`, it is marked instead, and there are no loops.
 Expected<Structure> find_structure(const ir::Function& function, Analysis& analysis, bool any_graph = false);
 
 bool dominates(const Analysis& analysis, ir::BlockId above, ir::BlockId below);
 
-/// The same for many questions, each in constant time.
+/// Dominance queries in constant time.
 class Dominance {
  public:
   Dominance() = default;
@@ -43,7 +43,7 @@ class Dominance {
 };
 
 bool loop_contains(const Analysis& analysis, std::uint32_t loop, ir::BlockId block);
-/// True if a loop around `from`, but not around `to`, may be left by its lanes at different iterations.
+/// True if lanes may leave a loop that contains `from` but not `to` in different iterations.
 bool leaves_divergent_loop(const Analysis& analysis, ir::BlockId from, ir::BlockId to);
 
 /// True if lanes that branch from `from` to `to` end before the other lanes continue, and never reconverge

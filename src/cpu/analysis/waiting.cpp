@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds code that cannot run with the lanes of a warp kept together: barriers that only some lanes reach or
-// that are for a part of the block, and loops in which a lane waits for another thread.
+// Finds code that cannot run while the lanes of a warp are kept together: barriers that only some lanes reach
+// or that are for a part of the block, and loops in which a lane waits for another thread.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,13 +20,13 @@ bool is_ordered(const ir::Inst& inst) {
   return inst.attr.is_volatile || inst.attr.semantics != ir::Semantics::weak;
 }
 
-/// Decides for one loop whether it may iterate as long as memory does not change.
+/// Decides for one loop whether it may iterate until memory changes.
 class WaitingLoop {
  public:
   WaitingLoop(const ir::Function& function, const Analysis& analysis, std::uint32_t loop)
       : function_(function), analysis_(analysis), loop_(loop), rereads_(has(lets_others_write)) {}
 
-  /// The read of memory that a lane waits on; nullopt for a loop that ends by itself.
+  /// Returns the read of memory for whose change a lane waits, or nullopt for a loop that always ends.
   std::optional<ir::Value> find() {
     if (!may_wait()) return std::nullopt;
     seen_.resize(function_.insts.size());
@@ -58,7 +58,7 @@ class WaitingLoop {
                          [&](ir::Value value) { return predicate(function_[value]); });
     });
   }
-  /// True if other threads may write between two reads: a plain load then counts as a volatile one.
+  /// True if other threads may write between two reads: a plain load then counts as volatile.
   static bool lets_others_write(const ir::Inst& inst) {
     return inst.op == ir::Op::fence || inst.op == ir::Op::nanosleep;
   }
@@ -75,8 +75,8 @@ class WaitingLoop {
     seen_[value] = true;
     work_.push_back(value);
   }
-  /// Follows the branches that decide whether `block` runs in an iteration, and the branches behind
-  /// it.
+  /// Follows the branches that decide whether `block` runs in an iteration, and the branches on which these
+  /// depend.
   void follow_branches_to(ir::BlockId block) {
     for (ir::BlockId above = block;; above = analysis_.idom[above]) {
       follow(terminator(above));
@@ -93,7 +93,7 @@ class WaitingLoop {
     for (const ir::Value arg : inst.args) follow(arg);
     if (inst.op == ir::Op::phi) follow_choice(inst.block);
   }
-  /// The branches that decide over which edge a block is reached.
+  /// Follows the branches that decide over which edge a block is reached.
   void follow_choice(ir::BlockId block) {
     if (chosen_[block]) return;
     chosen_[block] = true;
@@ -111,19 +111,20 @@ class WaitingLoop {
       follow(terminator(analysis_.order[at]));
   }
 
-  /// True for a read of an address that is the same in each iteration: it may return the same value forever.
+  /// True for a read of an address that is the same in every iteration: it may return the same value forever.
   bool waits(ir::Value value) const {
     const ir::Inst& inst = function_[value];
     const bool reads = inst.op == ir::Op::load && (is_ordered(inst) || (rereads_ && !inst.attr.invariant));
     const bool atomic = inst.op == ir::Op::atomic && !always_changes(inst) && !is_retried_exchange(inst);
     return (reads || atomic) && !moves_on(inst.args[0]);
   }
-  /// True if it adds a number other than 0: it changes memory itself (tickets, work queues).
+  /// True if the atomic adds a number other than 0: it changes the memory itself (tickets, work queues).
   bool always_changes(const ir::Inst& inst) const {
     const LanePattern& operand = analysis_.patterns[inst.args[1]];
     return inst.attr.atomic == ir::AtomicOp::add && (operand.min > 0 || operand.max < 0);
   }
-  /// A compare-and-swap that expects the value it last read fails only because another one succeeded.
+  /// True for a compare-and-swap that expects the value it read last: it fails only because another one
+  /// succeeded.
   bool is_retried_exchange(const ir::Inst& inst) const {
     return inst.op == ir::Op::atomic && inst.attr.atomic == ir::AtomicOp::cas && reads_memory(inst.args[1]);
   }
@@ -142,15 +143,15 @@ class WaitingLoop {
       return function_[at].op == ir::Op::load || function_[at].op == ir::Op::atomic;
     });
   }
-  /// An address that is another one in every iteration: it depends on a value of the loop that cannot stay as
-  /// it is.
+  /// True if the address is different in every iteration, because it depends on a value of the loop that
+  /// always changes.
   bool moves_on(ir::Value address) const {
     return comes_from(address, [&](ir::Value at) {
       return function_[at].op == ir::Op::phi && function_[at].block == analysis_.loops[loop_].header &&
              !may_stay(at);
     });
   }
-  /// True if `is_it` holds of the value or of one, within the loop, that it is computed from.
+  /// True if `is_it` is true for the value, or for a value in the loop from which it is computed.
   template <class Predicate>
   bool comes_from(ir::Value value, Predicate is_it) const {
     std::vector<bool> seen(function_.insts.size());
@@ -165,7 +166,7 @@ class WaitingLoop {
     }
     return false;
   }
-  /// The header's phi may be carried to the next iteration unchanged.
+  /// True if the header's phi may be unchanged in the next iteration.
   bool may_stay(ir::Value phi) const {
     std::vector<bool> seen(function_.insts.size());
     std::vector<ir::Value> work;
@@ -185,7 +186,7 @@ class WaitingLoop {
     return false;
   }
 
-  /// True if a counter ends the loop for any contents of memory.
+  /// True if a counter ends the loop whatever memory contains.
   bool is_counted() const {
     const auto counts = [&](ir::Value value) {
       const ir::Inst& inst = function_[value];
@@ -213,7 +214,7 @@ class WaitingLoop {
     });
   }
   static bool is_step(const ir::Inst& inst) { return inst.op == ir::Op::iadd || inst.op == ir::Op::isub; }
-  /// phi + constant on every way back.
+  /// True if every back edge gives the phi the value phi + constant.
   bool steps(ir::Value phi) const {
     const std::vector<ir::BlockId>& preds = function_.blocks[function_[phi].block].preds;
     for (std::size_t i = 0; i < preds.size(); ++i) {
@@ -233,7 +234,7 @@ class WaitingLoop {
   std::uint32_t loop_;
   bool rereads_;
   std::vector<bool> seen_;    ///< by value
-  std::vector<bool> chosen_;  ///< by block: follow_choice was here
+  std::vector<bool> chosen_;  ///< by block: follow_choice has visited it
   std::vector<ir::Value> work_;
   std::optional<ir::Value> found_;
 };
@@ -273,14 +274,14 @@ Diagnostic partial_barrier(const ir::Function& function, ir::Value barrier) {
       "Use __syncthreads().");
 }
 
-/// Not simply "every thread of the block".
+/// True unless the barrier is for every thread of the block.
 bool is_partial(const ir::Function& function, const ir::Inst& barrier) {
   const std::size_t id = barrier.op == ir::Op::barrier_reduce ? 1 : 0;
   return barrier.op == ir::Op::barrier_arrive || barrier.args.size() != id + 1 ||
          function[barrier.args[id]].op != ir::Op::constant || function[barrier.args[id]].imm >= ir::kBarriers;
 }
 
-/// True if it has an operation by which a thread could wait for another.
+/// True if the function has an operation at which a thread could wait for another.
 bool names_others(const ir::Function& function) {
   return std::any_of(function.insts.begin(), function.insts.end(), [](const ir::Inst& inst) {
     return ir::is_barrier(inst.op) || inst.op == ir::Op::atomic || inst.op == ir::Op::fence ||

@@ -11,7 +11,7 @@
 namespace quern::cpu {
 namespace {
 
-/// Shorter ones are not digests of the contents.
+/// Shorter ids are not digests of the contents.
 constexpr std::size_t kLeastIdBytes = 16;
 
 std::string hex(std::string_view bytes) {
@@ -25,7 +25,7 @@ std::string hex(std::string_view bytes) {
   return text;
 }
 
-/// `notes`: a segment of notes, each with name and content padded to 4 bytes.
+/// `notes`: a segment of ELF notes; the name and the content of each are padded to 4 bytes.
 std::string id_among(std::string_view notes) {
   constexpr std::string_view kName("GNU\0", 4);
   const auto padded = [](std::size_t bytes) { return (bytes + 3) / 4 * 4; };

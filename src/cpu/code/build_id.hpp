@@ -5,8 +5,8 @@
 
 namespace quern::cpu {
 
-/// The build-id that the linker wrote into the library or program that this function is part of, in
-/// hexadecimal digits: builds of different code have different ones. Empty: it has none.
+/// The build-id of the library or program that contains this function, in hexadecimal digits. The linker
+/// computes it; builds of different code have different ids. Empty: there is no build-id.
 std::string own_build_id();
 
 }  // namespace quern::cpu

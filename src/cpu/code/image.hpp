@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine code of a kernel as data that can be stored: position-independent, and linked but for the helpers
-// that it calls. Immutable once made.
+// Machine code of a kernel as data that can be stored. The code is position-independent and linked, except
+// for the helpers that it calls. Immutable after construction.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace quern::cpu {
 
-/// One module-level symbol that a kernel's code reads through LaunchState::symbols.
+/// A symbol of the module that a kernel's code reads through LaunchState::symbols.
 struct SymbolUse {
   std::string name;
   ir::Space space = ir::Space::global;
@@ -24,30 +24,31 @@ struct SymbolUse {
 /// Local memory of a thread.
 struct LocalNeeds {
   std::uint64_t bytes = 0;
-  std::uint64_t activation_bytes = 0;  ///< of these, at their end: ir::Function::stack_bytes
-  bool calls = false;  ///< called functions have their parts behind it, as long as there is space
+  std::uint64_t activation_bytes = 0;  ///< of these, the last part is ir::Function::stack_bytes
+  bool calls = false;  ///< called functions use local memory after it, as long as there is space
   friend bool operator==(const LocalNeeds&, const LocalNeeds&) = default;
 };
 
 /// The facts that the device needs to run a kernel's code and to report its faults.
 struct CodeFacts {
-  std::uint64_t frame_bytes = 0;  ///< a warp's frame across barriers (0: none)
+  std::uint64_t frame_bytes = 0;  ///< bytes of a warp's frame across barriers (0: it has none)
   bool waits = false;             ///< a block may wait for others (WorkerState::team, quern_cpu_yield)
-  bool calls = false;             ///< functions that may call themselves: a worker's stack may overflow
+  /// the code has functions that may call themselves: the worker's stack may overflow
+  bool calls = false;
   LocalNeeds local;
   std::vector<SymbolUse> symbols;       ///< in the order of LaunchState::symbols
   std::vector<ir::Location> locations;  ///< for WorkerState::fault_location
-  std::uint64_t digest = 0;             ///< of the machine code before it was linked
+  std::uint64_t digest = 0;             ///< digest of the machine code before linking
 };
 
-/// The bytes of an image: code, then stubs, which jump to helpers, then constants. Behind them, when loaded,
-/// is a table with the address of each helper, which stubs and code read relative to themselves.
+/// The bytes of an image: code, then stubs that jump to helpers, then constants. After loading, a table with
+/// the address of each helper follows; stubs and code read it relative to their own address.
 struct LinkedCode {
   std::string bytes;             ///< a multiple of kImageAlignment
-  std::uint64_t text_bytes = 0;  ///< code and stubs, from the beginning on
-  std::uint64_t entry = 0;       ///< of the kernel's function
+  std::uint64_t text_bytes = 0;  ///< code and stubs, from the start
+  std::uint64_t entry = 0;       ///< offset of the kernel's function
   std::vector<std::string> helpers;
-  /// Constants that are addresses in the image: where in `bytes` they are, 8 bytes each, as offsets.
+  /// Offsets in `bytes` of constants that are addresses in the image, 8 bytes each.
   std::vector<std::uint64_t> addresses;
 };
 inline constexpr std::size_t kImageAlignment = 64;
@@ -57,9 +58,9 @@ struct CodeImage {
   LinkedCode code;
 };
 
-/// The image in the format of docs/decisions/0025-shared-machine-code.md, and back. Reading accepts any
-/// bytes; errors (code "code-image"): bytes that are no image of this version, or whose fields contradict
-/// each other. The machine code itself is taken as it is.
+/// Write and read an image in the format of docs/decisions/0025-shared-machine-code.md. Reading accepts any
+/// bytes. Errors (code "code-image"): the bytes are not an image of this version, or fields contradict each
+/// other. Reading does not check the machine code itself.
 std::string write_image(const CodeImage& image);
 Expected<CodeImage> read_image(std::string_view bytes);
 

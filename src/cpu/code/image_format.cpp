@@ -18,7 +18,7 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::uint64_t kMaxImageBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{1} << 30;
 
-/// File names, each once: by the index that locations name them by.
+/// File names, each stored once, by the index that locations use.
 class FileTable {
  public:
   explicit FileTable(const std::vector<ir::Location>& locations) {
@@ -59,7 +59,7 @@ void write_locations(const std::vector<ir::Location>& locations, ByteWriter& to)
       to.number(field);
 }
 
-/// False: a location names a file that is not in the table.
+/// Returns false if a location refers to a file that is not in the table.
 bool read_locations(ByteReader& from, std::vector<ir::Location>& locations) {
   std::vector<std::string_view> files(from.count(sizeof(std::uint64_t)));
   for (std::string_view& name : files) name = from.text();
@@ -119,7 +119,8 @@ bool is_sound(const CodeFacts& facts) {
     return false;
   for (std::uint32_t i = 0; i < facts.locations.size(); ++i) {
     const std::uint32_t outer = facts.locations[i].inlined_at;
-    if (outer != ir::kNone && outer >= i) return false;  // backwards, so that a chain of them ends
+    // only earlier locations are valid, so that the chain ends
+    if (outer != ir::kNone && outer >= i) return false;
   }
   return true;
 }

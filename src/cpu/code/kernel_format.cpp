@@ -12,7 +12,7 @@ using base::ByteWriter;
 
 constexpr std::string_view kMagic = "quern-kernels";
 constexpr std::uint32_t kVersion = 1;
-/// Larger than for any kernel; the device's own limits are smaller.
+/// More than any kernel needs; the limits of the device are smaller.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMostParameterBytes = std::uint64_t{1} << 16;
 

@@ -13,9 +13,9 @@
 namespace quern::cpu {
 namespace {
 
-/// Written while writable, then sealed: never writable and executable at once. All of it gets the code's
-/// protection, so that the system joins the mappings of neighbours: their number is limited
-/// (vm.max_map_count), and each block shape has code.
+/// Memory that is first writable and then executable, but never both. All of it gets the same protection, so
+/// that the system can merge adjacent mappings: their number is limited (vm.max_map_count), and each block
+/// shape has code.
 class Mapping {
  public:
   explicit Mapping(std::size_t bytes) : bytes_(bytes) {
@@ -27,9 +27,9 @@ class Mapping {
   ~Mapping() {
     if (base_ != nullptr) munmap(base_, bytes_);
   }
-  /// Null with errno set if the system refused it.
+  /// Null, with errno set, if the system refuses the mapping.
   std::byte* base() const noexcept { return base_; }
-  /// False with errno set if the system call fails.
+  /// Returns false, with errno set, if the system call fails.
   bool seal() noexcept { return mprotect(base_, bytes_, PROT_READ | PROT_EXEC) == 0; }
 
  private:
@@ -53,7 +53,7 @@ Diagnostic no_helper(const std::string& name) {
                     .hint = "This is a defect of the CPU device; please report it with the kernel's PTX."};
 }
 
-/// The word at `at` is an offset from `base`; it becomes the address.
+/// Replaces the word at `at`, an offset from `base`, by the address.
 void make_address(std::byte* base, std::uint64_t at) {
   std::uint64_t word = 0;
   std::memcpy(&word, base + at, sizeof word);

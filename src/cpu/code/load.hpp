@@ -12,7 +12,7 @@
 
 namespace quern::cpu {
 
-/// Loaded code: readable and executable, never writable again.
+/// Loaded code: readable and executable, no longer writable.
 struct LoadedImage {
   void* entry = nullptr;
   const std::byte* text_begin = nullptr;
@@ -20,8 +20,9 @@ struct LoadedImage {
   std::shared_ptr<void> memory;  ///< unmaps it
 };
 
-/// `helpers` is all that the code may call outside itself: no process symbol is ever looked up. Errors: code
-/// "out-of-memory" if the system refuses a mapping; code "code-image" for a helper that is not in the table.
+/// Maps `code`. It may call only `helpers` outside itself: no symbol of the process is looked up. Errors:
+/// code "out-of-memory" if the system refuses a mapping; code "code-image" for a helper that is not in the
+/// table.
 Expected<LoadedImage> map_code(const LinkedCode& code, std::span<const Helper> helpers);
 
 }  // namespace quern::cpu

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kNoFile = "<ptx>";
 
-/// True if `stage` shows the kernel as passes leave it that make `form`.
+/// True if `stage` shows the kernel after passes that produce `form`.
 bool shows(Stage stage, Form form) {
   switch (form) {
     case Form::builder:
@@ -48,10 +48,10 @@ Diagnostic no_such_pass(const StageRequest& request) {
       .hint = names.empty() ? "only simt and llvm show the kernel after a pass" : "its passes are: " + names};
 }
 
-/// The last form that the stage's own text needs.
+/// The last form that is needed for the text of the stage.
 Form last_form(Stage stage) { return stage == Stage::simt ? Form::simt : Form::llvm; }
 
-/// Not in the list of passes, since machine code that runs is made without it.
+/// This is not in the list of passes, since running a kernel does not need assembly.
 Expected<std::string> assembly_of(Compilation& compilation, const StageRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   Expected<std::string> text = emit::print_assembly(*compilation.llvm);
@@ -69,7 +69,7 @@ Expected<std::string> text_of(Compilation& compilation, Form from, const StageRe
   std::vector<AfterPass> hooks;
   if (request.times != nullptr) hooks.push_back(record_times(*request.times));
   if (!request.pass.empty()) hooks.push_back(print_after(request.pass, text));
-  // Not less than the stage's own text needs: choose_call_form may start the passes again.
+  // At least the form that the stage needs: choose_call_form may start the passes again.
   Form last = last_form(request.stage);
   if (!request.pass.empty() && shown->form != Form::builder) last = shown->form;
   if (Expected<void> done = run_passes(compilation, from, last, hooks); !done) return done.errors();

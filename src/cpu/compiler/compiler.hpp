@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX module -> machine code for one kernel and one block shape (passes.cpp has the list of passes).
+// Compiles a kernel of a PTX module to machine code for one block shape (passes.cpp has the list of passes).
 // Thread-safe; immutable after construction.
 #pragma once
 
@@ -22,19 +22,21 @@
 
 namespace quern::cpu {
 
-/// Executable code of one kernel. Kept alive by its users; unmapped by the last one.
+/// Executable code of one kernel. Its users share ownership; the last one unmaps it.
 struct KernelCode : CodeFacts {
   engine::RunBlocks run = nullptr;
-  const std::byte* text_begin = nullptr;  ///< machine code range: a fault with its pc in here is the kernel's
+  /// machine code range: a fault with its pc in this range is a fault of the kernel
+  const std::byte* text_begin = nullptr;
   const std::byte* text_end = nullptr;
   std::shared_ptr<void> memory;  ///< owns the mapping
   std::size_t mapped_bytes = 0;
-  std::optional<Specialisation> made_for;  ///< nullopt: as requested
+  /// the parameters of the compilation; nullopt: those of the request
+  std::optional<Specialisation> made_for;
 };
 
 enum class Stage : std::uint8_t { simt, llvm, assembly };
 
-/// The time that a pass took, all its runs together.
+/// The total time of all runs of a pass.
 struct PassTime {
   std::string_view name;
   unsigned runs = 0;
@@ -43,11 +45,13 @@ struct PassTime {
 
 struct StageRequest {
   Stage stage = Stage::simt;
-  std::string_view pass;  ///< the kernel as this pass leaves it; empty: at the end of the stage
-  std::vector<PassTime>* times = nullptr;  ///< not null: gets a row for each pass that ran, in order
+  std::string_view pass;  ///< shows the kernel after this pass; empty: at the end of the stage
+  /// not null: gets a row for each pass that ran, in the order of first runs
+  std::vector<PassTime>* times = nullptr;
 };
 
-/// Facts about every defined kernel; rejects unsupported code (instruction, line, reason) before any launch.
+/// Returns facts about every defined kernel, without a launch. Errors: unsupported code (instruction, line,
+/// reason).
 Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string_view file_name);
 
 /// Compiles `kernel` of `module` for `specialisation`.
@@ -57,10 +61,10 @@ Expected<CodeImage> compile_image(const ptx::Module& module, std::string_view ke
 /// The code of the diagnostic for machine code that the system refused to map.
 inline constexpr std::string_view kNoMappingCode = "out-of-memory";
 
-/// Maps the machine code of an image into memory. Errors: as map_code() (code/load.hpp) has them.
+/// Maps the machine code of an image into memory. Errors: those of map_code() (code/load.hpp).
 Expected<std::shared_ptr<const KernelCode>> load_image(const CodeImage& image);
 
-/// Both in one.
+/// Calls compile_image() and load_image().
 Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, std::string_view kernel,
                                                     const Specialisation& specialisation);
 
@@ -68,13 +72,13 @@ Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, s
 Expected<CodeSites> find_sites(const ptx::Module& module, std::string_view kernel,
                                const Specialisation& specialisation);
 
-/// The output of a stage for the kernel, as text. Errors: also (code "usage") a pass that the stage
-/// does not have, with the names of those that it has.
+/// Returns the output of a stage for the kernel, as text. Errors: also a pass that the stage does not have
+/// (code "usage"); the message lists the passes that it has.
 Expected<std::string> stage_text(const ptx::Module& module, std::string_view kernel,
                                  const Specialisation& specialisation, const StageRequest& request);
 
-/// All that determines machine code beside PTX, kernel and specialisation, as text: this build of the library
-/// and the processor. Empty: the library has no build-id, so that its code must not be stored.
+/// Everything that determines machine code besides PTX, kernel and specialisation, as text: this build of the
+/// library and the processor. Empty: the library has no build-id, so its code must not be stored.
 const std::string& generator_identity();
 
 /// The widest instruction set of this processor that the emitter uses; QUERN_CPU_ISA (baseline, avx2, avx512)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about a kernel that hold for every specialisation of it.
+// Computes the facts about a kernel that hold for every specialisation.
 #pragma once
 
 #include "cpu/abi/specialisation.hpp"
@@ -12,8 +12,8 @@ namespace quern::cpu {
 /// `lowered`: the SIMT IR of the kernel `entry` of `module`.
 KernelInfo describe_kernel(const ptx::Module& module, const ptx::Function& entry, const ir::Module& lowered);
 
-/// The specialisation for checks before any launch: the block shape that the kernel requires, or a common
-/// one. The shape affects errors only by which branches are known to be uniform.
+/// The specialisation for checks before any launch: the block shape that the kernel requires, or else a
+/// common one. The shape affects errors only through the branches that it makes uniform.
 Specialisation usual_specialisation(const ptx::PerformanceDirectives& directives, Isa isa);
 
 }  // namespace quern::cpu

@@ -10,8 +10,8 @@
 namespace quern::cpu {
 namespace {
 
-/// Values without operands are shared by all blocks of a function under construction, and join the entry
-/// block last.
+/// While a function is under construction, all blocks share the values without operands. They are added to
+/// the entry block last.
 ir::Function with_prologue(const lower::FunctionBuilder& builder) {
   ir::Function function = builder.function;
   if (function.blocks.empty()) return function;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks after each pass: they print the kernel, take the time, verify the IR.
+// Hooks that run after each pass: they print the kernel, measure the time, verify the IR.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ AfterPass print_after(std::string_view name, std::string& text);
 /// Verifies the IR from Form::simt on. Errors (codes "ir-invalid" and "internal") name the pass.
 AfterPass verify_ir();
 
-/// The kernel as it is: SIMT IR, or LLVM IR from Form::llvm on.
+/// Prints the kernel: SIMT IR, or LLVM IR from Form::llvm on.
 Expected<std::string> print(Compilation& compilation, Form form);
 
 }  // namespace quern::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of the compiler's way for tests and measurements: PTX -> SIMT IR, and SIMT IR -> the rest.
+// Parts of the compilation, for tests and measurements: PTX -> SIMT IR, and SIMT IR -> the rest.
 #pragma once
 
 #include <string>
@@ -14,15 +14,16 @@
 
 namespace quern::cpu {
 
-/// The kernel and its callees as finished SIMT IR, functions that are not inlined in the form `calls`.
+/// Returns the kernel and its callees as finished SIMT IR. Functions that are not inlined have the form
+/// `calls`.
 Expected<ir::Module> lower_kernel(const ptx::Module& module, std::string_view kernel,
                                   std::string_view file_name = "<ptx>",
                                   lower::CallForm calls = lower::CallForm::functions);
 
-/// Machine code of finished IR.
+/// Compiles finished IR to machine code.
 Expected<CodeImage> compile_image(ir::Module module, const Specialisation& specialisation);
 
-/// A stage's text of finished IR.
+/// Returns the text of a stage for finished IR.
 Expected<std::string> stage_text(ir::Module module, const Specialisation& specialisation, Stage stage);
 
 }  // namespace quern::cpu

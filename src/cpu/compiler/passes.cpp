@@ -34,7 +34,7 @@ Expected<void> collect_functions(Compilation& c) {
   return {};
 }
 
-/// Functions that are not inlined are called, unless threads wait for others in them, or (in tests) the
+/// Functions that are not inlined are called, unless threads wait for others in them or (in tests) the
 /// dispatcher is requested.
 Expected<void> choose_call_form(Compilation& c) {
   if (c.keeps_call_form || c.module.functions.size() == 1 || c.calls == lower::CallForm::activations)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of passes, and the one loop that runs them.
+// The list of passes, and the loop that runs them.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,12 @@
 
 namespace quern::cpu {
 
-/// The kernel as a pass leaves it.
+/// The form of the kernel after a pass.
 enum class Form : std::uint8_t {
-  builder,  ///< SIMT IR under construction: a graph of blocks; SSA form comes later
+  builder,  ///< SIMT IR under construction: a graph of blocks, not yet in SSA form
   simt,     ///< finished SIMT IR, which verify() accepts
-  checked,  ///< the same; every error that an author can make has been reported
-  cut,      ///< the same with blocks cut as the emitter needs them, and a plan for each function
+  checked,  ///< finished SIMT IR, and every error in the author's code has been reported
+  cut,      ///< checked SIMT IR with blocks cut as the emitter needs them, and a plan for each function
   llvm,     ///< LLVM IR
   object,   ///< an object file in memory
   image,    ///< linked machine code
@@ -33,11 +33,11 @@ struct Pass {
 /// Every pass, in order.
 std::span<const Pass> pass_list();
 
-/// Is called after each pass with the time that it took. Errors end the compilation.
+/// Called after each pass with its duration. Errors end the compilation.
 using AfterPass =
     std::function<Expected<void>(const Pass& pass, Compilation& compilation, std::chrono::nanoseconds time)>;
 
-/// Runs the passes from the first of form `from` to the last of form `to`.
+/// Runs the passes from the first one of form `from` to the last one of form `to`.
 Expected<void> run_passes(Compilation& compilation, Form from, Form to,
                           std::span<const AfterPass> hooks = {});
 /// The same from the pass `first` on, which must be in the list.

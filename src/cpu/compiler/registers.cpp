@@ -9,10 +9,10 @@ namespace {
 
 constexpr std::uint32_t kLeast = 16;
 constexpr std::uint32_t kMost = 255;
-/// For addresses, the stack pointer and values that have no place in the IR.
+/// Registers for addresses, the stack pointer and values that are not in the IR.
 constexpr std::uint32_t kOthers = 10;
 
-/// The values that are alive at the end of each block, by walking from each use up to the definition.
+/// The values that are live at the end of each block, found by walking from each use up to the definition.
 class Liveness {
  public:
   explicit Liveness(const ir::Function& function)
@@ -21,7 +21,8 @@ class Liveness {
         words_(function.blocks.size(), 0),
         alive_(function.blocks.size()) {}
 
-  /// False if some block has more values alive than a thread has registers; then nothing else is known.
+  /// Returns false if some block has more live values than a thread has registers; then the liveness is
+  /// incomplete.
   bool run() {
     const std::vector<std::vector<ir::BlockId>> ends = use_blocks();
     for (ir::Value value = 0; value < ends.size(); ++value)
@@ -30,7 +31,7 @@ class Liveness {
   }
   const std::vector<ir::Value>& at_end(ir::BlockId block) const { return alive_[block]; }
 
-  /// Registers of a value: constants are parts of instructions, predicates have registers of their own.
+  /// Registers of a value. Constants are parts of instructions, and predicates have separate registers.
   static std::uint32_t words(const ir::Inst& inst) {
     if (inst.op == ir::Op::constant || inst.op == ir::Op::undef) return 0;
     const auto bits = static_cast<std::uint32_t>(ir::bit_size(inst.type));
@@ -38,7 +39,7 @@ class Liveness {
   }
 
  private:
-  /// For each value the blocks at whose end it is alive because a successor needs it: the predecessors of
+  /// For each value, the blocks at whose end it is live because a successor needs it: the predecessors of
   /// other blocks that use it, and for a phi those of the operand.
   std::vector<std::vector<ir::BlockId>> use_blocks() const {
     std::vector<std::vector<ir::BlockId>> ends(function_.insts.size());
@@ -79,7 +80,7 @@ class Liveness {
   }
 
   const ir::Function& function_;
-  std::vector<ir::Value> visited_;  ///< by block: the last value that was seen there
+  std::vector<ir::Value> visited_;  ///< by block: the last value that was visited there
   std::vector<std::uint32_t> words_;
   std::vector<std::vector<ir::Value>> alive_;
 };
@@ -90,7 +91,8 @@ std::uint32_t estimate_registers(const ir::Function& function) {
   Liveness liveness(function);
   if (!liveness.run()) return kMost;
   std::uint32_t most = 0;
-  std::vector<ir::BlockId> alive_in(function.insts.size(), ir::kNone);  ///< the block of this scan
+  /// the last block in which the value was live during the scan
+  std::vector<ir::BlockId> alive_in(function.insts.size(), ir::kNone);
   for (ir::BlockId id = 0; id < function.blocks.size(); ++id) {
     std::uint32_t words = 0;
     for (const ir::Value value : liveness.at_end(id)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registers that a kernel would take on a GPU.
+// Estimates the registers that a kernel would need on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace quern::cpu {
 
-/// The most 32-bit registers that the function's values take at one place, and some for addresses and the
-/// like; from 16 to 255, as a thread has them. An estimate: a compiler for GPUs moves and recomputes values.
+/// Returns the largest number of 32-bit registers that live values of the function need at one place, plus
+/// some for addresses and the like; between 16 and 255, as for threads of a GPU. This is an estimate: a
+/// compiler for GPUs moves and recomputes values.
 std::uint32_t estimate_registers(const ir::Function& function);
 
 }  // namespace quern::cpu

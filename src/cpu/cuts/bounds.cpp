@@ -26,13 +26,14 @@ const BoundRow* row_of(ir::Icmp icmp) {
   return row == std::end(kRows) ? nullptr : row;
 }
 
-/// For an affine value, the distance of its last lane from the first one, which is the least.
+/// The largest difference of an affine value between lanes, if the last lane has the largest value and the
+/// first lane the least.
 std::optional<std::int64_t> reach_of(const analysis::LanePattern& pattern) {
   if (pattern.kind != analysis::LanePatternKind::affine || pattern.terms.size() != 1 ||
       pattern.terms[0].coefficient != ir::kNone)
     return std::nullopt;
   const auto [least, most] = std::ranges::minmax(pattern.terms[0].offsets);
-  // Within every type that is compared.
+  // Small enough for every type that is compared.
   constexpr std::int64_t kMost = 4096;
   if (least < 0 || most > kMost) return std::nullopt;
   return most;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes that decide which versions the blocks of a function get, after analyses of it as it is cut.
+// Passes that decide which versions the blocks of a function get. They follow the analyses of the function
+// after the cuts.
 #include <algorithm>
 #include <utility>
 
@@ -23,7 +24,7 @@ bool all_tested(const Plan& plan) {
   return true;
 }
 
-/// The cuts have invalidated the assumptions of the optimistic analysis: full code cannot use it.
+/// Used if the cuts have invalidated the assumptions of the optimistic analysis: full code cannot use it.
 void give_up_assumptions(Plan& plan) {
   if (plan.dispatched) {
     plan.has_full = false;
@@ -35,7 +36,8 @@ void give_up_assumptions(Plan& plan) {
   plan.parts.assign(plan.parts.size(), false);
 }
 
-/// Lanes must not wait for their turn at such a block: a barrier before it in the order would miss them.
+/// The blocks at which lanes have ended. Lanes must not be delayed at such a block: a barrier earlier in the
+/// order would miss them.
 std::vector<bool> ends_of(const ir::Function& function, const std::vector<ir::BlockId>& order) {
   std::vector<bool> ends(function.blocks.size(), false);
   for (auto id = order.rbegin(); id != order.rend(); ++id) {
@@ -75,15 +77,15 @@ std::vector<bool> find_masked_needed(const Plan& plan) {
   return needed;
 }
 
-/// True if lanes waited before the block in a way that full code cannot.
+/// True if lanes waited before the block in a way that full code does not support.
 bool leaves_wait(const Plan& plan, ir::BlockId id) {
   const std::vector<ir::BlockId>& preds = plan.function->blocks[id].preds;
   return preds.size() == 1 && !plan.full_needed[preds[0]];
 }
 
-/// True if masked code checks at this block whether all lanes are together again. In a loop only the header
-/// does: entering the full version of a loop in its middle would keep LLVM from recognising it as a loop.
-/// LLVM does not recognise a loop with a barrier anyway.
+/// True if masked code checks at this block whether all lanes are together again. In a loop, only the header
+/// does: an entry into the middle of a full loop would keep LLVM from recognising it as a loop. LLVM does not
+/// recognise a loop with a barrier anyway.
 bool worth_reentering(const Plan& plan, ir::BlockId id, const Specialisation& specialisation) {
   const Analysis& facts = plan.dispatched ? plan.full : plan.masked;
   const ir::Block& block = plan.function->blocks[id];

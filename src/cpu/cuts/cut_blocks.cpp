@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes that cut blocks: each adds blocks to the function and notes in the Plan why.
+// Passes that cut blocks. Each adds blocks to the function and records the reason in the Plan.
 #include "cpu/cuts/passes.hpp"
 
 #include <algorithm>
@@ -34,8 +34,8 @@ ir::BlockId cut(ir::Function& function, ir::BlockId id, std::size_t at) {
   return rest;
 }
 
-/// Cuts `id` before its first assumed widening; returns those whose operands are known there, which are
-/// tested together.
+/// Cuts `id` before its first assumed widening. Returns the assumed widenings whose operands are known at the
+/// cut; they are tested together.
 std::vector<ir::Value> cut_before_assumed_of(ir::Function& function, ir::BlockId id,
                                              std::vector<bool>& assumed) {
   const std::vector<ir::Value>& insts = function.blocks[id].insts;
@@ -52,8 +52,8 @@ std::vector<ir::Value> cut_before_assumed_of(ir::Function& function, ir::BlockId
   return together;
 }
 
-/// By block: the operation at which its lanes wait, now its first instruction. A barrier is alone with its
-/// branch.
+/// Returns, by block, the operation at which its lanes wait, which is now the block's first instruction. A
+/// barrier is in a block that has only the barrier and its branch.
 std::vector<ir::Value> cut_at_each_wait(ir::Function& function) {
   std::vector<ir::Value> waits;
   for (ir::BlockId id = 0; id < function.blocks.size(); ++id) {  // the blocks that cut() adds are visited too
@@ -66,7 +66,7 @@ std::vector<ir::Value> cut_at_each_wait(ir::Function& function) {
     ir::Value members = waits[id] == ir::kNone ? ir::kNone : function[waits[id]].args.back();
     for (std::size_t i = 0; i < insts.size(); ++i) {
       const ir::Inst& inst = function[insts[i]];
-      // Lanes that have synchronised once stay together to the end of the block.
+      // Lanes that have synchronised once stay together until the end of the block.
       if (!ir::is_barrier(inst.op) && !(ir::syncs_lanes(inst) && inst.args.back() != members)) continue;
       if (waits[id] == insts[i]) continue;
       const ir::Value here = insts[i];
@@ -80,7 +80,7 @@ std::vector<ir::Value> cut_at_each_wait(ir::Function& function) {
   return waits;
 }
 
-/// By block: the barrier that is now right before its branch.
+/// Returns, by block, the barrier that is now directly before the block's branch.
 std::vector<ir::Value> cut_after_each_barrier(ir::Function& function) {
   std::vector<ir::Value> barrier(function.blocks.size(), ir::kNone);
   for (ir::BlockId id = 0; id < function.blocks.size(); ++id) {  // the blocks that cut() adds are visited too
@@ -142,7 +142,7 @@ void cut_before_assumed(ir::Function& function, Plan& plan, const Specialisation
     plan.tested.resize(function.blocks.size());
     plan.barrier.resize(function.blocks.size(), ir::kNone);
     if (tested.empty()) continue;
-    // The code after the barrier's cut is now in the new block: the barrier moves with its branch.
+    // The code after the barrier is now in the new block, and the barrier must be recorded for that block.
     plan.barrier[function.blocks[id].succs[0]] = std::exchange(plan.barrier[id], ir::kNone);
     plan.tested[id] = std::move(tested);
   }

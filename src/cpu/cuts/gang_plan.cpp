@@ -10,12 +10,12 @@
 namespace quern::cpu::cuts {
 namespace {
 
-/// Wider gangs gain nothing more: eight accumulators hide the latency of one operation.
+/// Wider gangs gain nothing: eight accumulators hide the latency of one operation.
 constexpr std::uint32_t kMaxWidth = 8;
-/// Limit for instructions times width: above it, the compile time outweighs the gain.
+/// Limit for the number of instructions times the width. Above it, the compile time outweighs the gain.
 constexpr std::size_t kMaxInsts = 2500;
 
-/// True for a branch in a loop whose outcome depends on data: the gang would soon split.
+/// True for a branch in a loop that depends on data: the gang would soon split.
 bool parts_by_data(const ir::Function& function, const analysis::Analysis& facts) {
   return std::ranges::any_of(facts.order, [&](ir::BlockId id) {
     if (!facts.divergent_branch[id] || facts.loop_of[id] == ir::kNone) return false;
@@ -33,7 +33,7 @@ bool loads_in_loop(const ir::Function& function, const analysis::Analysis& facts
   });
 }
 
-/// Bytes a lane of the vectors that a warp of the gang keeps, at the worst boundary of two blocks.
+/// Bytes in each lane of the vectors that a warp of the gang keeps, at the block boundary that needs most.
 std::uint64_t pressure(const ir::Function& function, const analysis::Analysis& facts,
                        const std::vector<bool>& shared) {
   const Liveness liveness = find_liveness(function, {&facts});
@@ -52,7 +52,7 @@ std::uint64_t pressure(const ir::Function& function, const analysis::Analysis& f
   return worst;
 }
 
-/// The rest of the registers is for intermediate results.
+/// The bytes of the registers available for these values; other registers hold intermediate results.
 std::uint64_t register_bytes(Isa isa) {
   switch (isa) {
     case Isa::avx512:

@@ -13,11 +13,13 @@
 namespace quern::cpu::cuts {
 
 struct GangPlan {
-  std::uint32_t width = 1;   ///< warps in lockstep; 1: each warp by itself
-  std::vector<bool> shared;  ///< by Value: the same 32 lanes in every warp of the block; empty for width 1
+  std::uint32_t width = 1;  ///< warps in lockstep; 1: no gang
+  /// by Value: it has the same 32 lanes in every warp of the block; empty if width is 1
+  std::vector<bool> shared;
 };
 
-/// `barriers`: the function has some. `facts`: of the function as it is, for its full version.
+/// `barriers`: the function contains barriers. `facts`: the analysis of the current function for its full
+/// version.
 GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& facts,
                      const Specialisation& specialisation, bool barriers);
 

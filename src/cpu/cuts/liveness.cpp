@@ -36,7 +36,7 @@ class Finder {
   }
 
  private:
-  /// implied_[v]: everything that v's patterns name, in either analysis, transitively.
+  /// implied_[v]: all values that v's patterns refer to, in either analysis, transitively.
   void find_implied(const std::vector<const analysis::Analysis*>& facts) {
     implied_.resize(function_.insts.size());
     for (ir::Value value = 0; value < function_.insts.size(); ++value) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes which values are read in or after a block. A read of a value is also a read of the values that its
-// pattern refers to (coefficients, the index of an offset32), since its vector is computed from them.
+// Computes which values are read in or after a block. Reading a value also reads the values that its pattern
+// refers to (coefficients, the index of an offset32), since its vector is computed from them.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,11 @@
 namespace quern::cpu::cuts {
 
 struct Liveness {
-  std::vector<std::vector<ir::Value>> live_in;  ///< by BlockId, without the block's own phis, ascending
-  std::vector<bool> crosses;                    ///< by Value: a phi, or read outside its block
+  std::vector<std::vector<ir::Value>> live_in;  ///< by BlockId, ascending; without the phis of the block
+  std::vector<bool> crosses;                    ///< by Value: it is a phi, or read outside its block
 };
 
-/// `facts`: the analyses whose patterns are in use.
+/// `facts`: the analyses whose patterns are used.
 Liveness find_liveness(const ir::Function& function, const std::vector<const analysis::Analysis*>& facts);
 
 }  // namespace quern::cpu::cuts

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes from finished SIMT IR to a Plan for each function; compiler/passes.cpp has their order. Each
-// changes the function that it is given, its plan, or both. Pure; no LLVM.
+// The passes from finished SIMT IR to a Plan for each function; compiler/passes.cpp defines their order. Each
+// pass changes the given function, its plan, or both. Pure; no LLVM.
 #pragma once
 
 #include "cpu/abi/specialisation.hpp"
@@ -10,46 +10,46 @@
 
 namespace quern::cpu::cuts {
 
-/// Decides whether the dispatcher runs the function's lanes, and whether there may be full code. Errors: a
+/// Decides whether the dispatcher runs the function's lanes, and whether full code is possible. Errors: a
 /// called function in which a lane would wait for others.
 Expected<void> choose_dispatch(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// Moves each extract right behind its operand: then the elements need no storage of their own.
+/// Moves each extract directly after its operand: then the elements need no storage.
 void place_extracts(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// Dispatched functions: an operation at which lanes wait becomes the first of its block (Plan::waits), and a
-/// barrier is alone with its branch.
+/// For dispatched functions: an operation at which lanes wait becomes the first one of its block
+/// (Plan::waits), and a barrier gets a block with only the barrier and its branch.
 void cut_at_waits(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// Other functions: a barrier is right before its block's branch (Plan::barrier).
+/// For other functions: cuts so that a barrier is directly before the branch of its block (Plan::barrier).
 void cut_after_barriers(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// Analyses the function for the cuts that follow (Plan::uncut). Errors: as analysis::analyse() has them, as
-/// for all analyses here.
+/// Analyses the function for the cuts that follow (Plan::uncut). Errors here and in the other analyses: those
+/// of analysis::analyse().
 Expected<void> analyse_uncut(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Decides how many warps run in lockstep (Plan::gang).
 void choose_gangs(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// Cuts blocks before assumed widenings, which are tested at the end of the first part (Plan::tested).
+/// Cuts blocks before assumed widenings. The end of the first part tests these (Plan::tested).
 void cut_before_assumed(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// Cuts blocks where the warps of the gang, or lanes of them, may diverge: each such branch becomes a block
-/// of its own, where a warp can start (Plan::parts). A comparison that is computed only if scalars do not
-/// decide (see bounds.hpp) moves with its branch.
+/// Cuts blocks where the warps of the gang, or their lanes, may diverge: each such branch becomes a separate
+/// block, where a warp can start (Plan::parts). A comparison that is computed only if scalars do not decide
+/// (see bounds.hpp) moves with its branch.
 void cut_where_gangs_part(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// The safe analysis of the function as it is now cut.
+/// Runs the safe analysis on the function after the cuts.
 Expected<void> analyse_masked(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// The optimistic one. If the cuts have invalidated its assumptions, full code uses the safe one.
+/// Runs the optimistic analysis. If the cuts have invalidated its assumptions, full code uses the safe one.
 Expected<void> analyse_full(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Finds the blocks at which lanes have ended (Plan::ends).
 void find_ends(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// Full code neither waits at barriers nor iterates in a loop that waits; lanes that wait let others run
-/// first (Plan::full_needed, Plan::spins).
+/// Decides where full code is possible: it neither waits at barriers nor iterates in a loop that waits. Finds
+/// the blocks where waiting lanes must let others run first (Plan::full_needed, Plan::spins).
 void find_waits(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Decides which blocks have masked code and where control returns to full code.

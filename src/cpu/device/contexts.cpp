@@ -5,6 +5,7 @@
 
 #include "base/thread_value.hpp"
 #include "cpu/device/failure.hpp"
+#include "cpu/device/graph/capture.hpp"
 #include "cpu/engine/fault.hpp"
 
 namespace quern::cpu::device {
@@ -162,6 +163,7 @@ void Contexts::tear_down(const std::shared_ptr<ContextState>& state) {
   services_.scheduler->close(*state->domain);
   services_.scheduler->synchronize(*state->domain);
   services_.objects->end(*state);  // destroyed after the lock of the tables
+  forget_context(*state);
   const bool faulted = state->domain->fault() != engine::FaultKind::none;
   services_.memory->remove_all(state->id, !faulted ? engine::Remains::nothing
                                           : host_memory_is_kept.load(std::memory_order_relaxed)
@@ -208,15 +210,17 @@ void Contexts::synchronize_handle(CUcontext handle) {
   services_.scheduler->synchronize(*state_of(handle)->domain);
 }
 
-void Contexts::synchronize_all() {
+std::vector<std::shared_ptr<ContextState>> Contexts::states() {
   std::vector<std::shared_ptr<ContextState>> states;
-  {
-    const base::LockGuard lock(mutex_);
-    contexts_.for_each([&](CUcontext, const std::shared_ptr<Context>& context) {
-      if (context->state != nullptr) states.push_back(context->state);
-    });
-  }
-  for (const auto& state : states) services_.scheduler->synchronize(*state->domain);
+  const base::LockGuard lock(mutex_);
+  contexts_.for_each([&](CUcontext, const std::shared_ptr<Context>& context) {
+    if (context->state != nullptr) states.push_back(context->state);
+  });
+  return states;
+}
+
+void Contexts::synchronize_all() {
+  for (const auto& state : states()) services_.scheduler->synchronize(*state->domain);
 }
 
 }  // namespace quern::cpu::device

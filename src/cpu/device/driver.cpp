@@ -122,6 +122,13 @@ std::uint32_t visible_devices(std::uint32_t count) {
   return visible;
 }
 
+/// CUDA_MODULE_LOADING is DEFAULT, LAZY or EAGER, and the default is LAZY ("CUDA C++ Programming Guide",
+/// section "CUDA Environment Variables"). Other values count as unset, as with libcuda.
+bool eager_loading_asked() {
+  const std::optional<std::string> mode = base::env("CUDA_MODULE_LOADING");
+  return mode == "EAGER";
+}
+
 }  // namespace
 
 bool forked() noexcept { return forked_child.load(std::memory_order_relaxed); }
@@ -155,6 +162,7 @@ Driver::Driver(std::uint32_t device_count, std::uint32_t compute_capability,
                std::unique_ptr<engine::Window> window, std::unique_ptr<engine::Memory> memory)
     : device_count_(device_count),
       compute_capability_(compute_capability),
+      loads_eagerly_(eager_loading_asked()),
       window_(std::move(window)),
       memory_(std::move(memory)),
       virtual_memory_(*memory_) {}

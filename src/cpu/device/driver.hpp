@@ -66,6 +66,8 @@ class Driver {
   engine::Scheduler& scheduler() noexcept { return *scheduler_; }
   std::uint32_t device_count() const noexcept { return device_count_; }
   std::uint32_t compute_capability() const noexcept { return compute_capability_; }
+  /// CUDA_MODULE_LOADING=EAGER: libraries are loaded into all contexts, before they need them.
+  bool loads_eagerly() const noexcept { return loads_eagerly_; }
   /// Throws Failure(CUDA_ERROR_INVALID_DEVICE) unless it is one of ours.
   std::uint32_t device(CUdevice device) const;
 
@@ -114,6 +116,7 @@ class Driver {
 
   const std::uint32_t device_count_;
   const std::uint32_t compute_capability_;
+  const bool loads_eagerly_;
   const std::unique_ptr<engine::Window> window_;
   const std::unique_ptr<engine::Memory> memory_;
   VirtualMemory virtual_memory_;

@@ -7,10 +7,10 @@
 
 #include "base/clock.hpp"
 #include "base/thread.hpp"
-#include "cpu/device/code_cache.hpp"
 #include "cpu/device/driver.hpp"
 #include "cpu/device/failure.hpp"
 #include "cpu/device/limits.hpp"
+#include "cpu/device/module/code_cache.hpp"
 #include "cpu/device/objects.hpp"
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/output.hpp"

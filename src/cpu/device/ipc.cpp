@@ -27,20 +27,23 @@ std::uint64_t inode_of(int descriptor) {
 }  // namespace
 
 ProcessId process_of(std::int32_t number) {
-  // proc(5): the second field is a name in parentheses, which may contain anything; the 22nd is the time of
-  // the start.
-  constexpr int kFieldsBehindTheName = 20;
+  // proc(5): the second field is a name in parentheses, which may contain anything; the next is the state,
+  // the 20th the number of threads, the 22nd the time of the start.
   std::ifstream file(fmt::format("/proc/{}/stat", number));
   std::string line;
   std::getline(file, line);
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return {number, 0};
   std::istringstream fields(line.substr(name_end + 1));
-  std::string skipped;
-  for (int field = 1; field < kFieldsBehindTheName; ++field) fields >> skipped;
+  std::string state, skipped;
+  std::int64_t threads = 0;
   std::uint64_t started = 0;
-  fields >> started;
-  return {number, started};
+  fields >> state;
+  for (int field = 4; field < 20; ++field) fields >> skipped;
+  fields >> threads >> skipped >> started;
+  // A process that nobody has waited for stays in the list. The main thread may end before others.
+  const bool ended = (state == "Z" || state == "X") && threads <= 1;
+  return {number, ended ? 0 : started};
 }
 
 ProcessId this_process() { return process_of(static_cast<std::int32_t>(::getpid())); }

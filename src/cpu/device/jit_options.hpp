@@ -7,13 +7,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace quern::cpu::device {
+#include "cpu/device/module/linking.hpp"
 
-/// The options of loading that matter here.
-struct ModuleSettings {
-  std::uint32_t max_registers = 0;  ///< CU_JIT_MAX_REGISTERS; 0: not given
-  bool optimised = true;            ///< false: CU_JIT_OPTIMIZATION_LEVEL is 0
-};
+namespace quern::cpu::device {
 
 /// The options of cuModuleLoadDataEx: two parallel arrays, values cast to pointers; some are written back.
 class JitOptions {

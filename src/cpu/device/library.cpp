@@ -78,6 +78,20 @@ void LibraryObject::unload(Driver& driver) {
   if (managed != nullptr && managed->memory != nullptr) driver.memory().remove(*managed->memory);
 }
 
+void load_eagerly(Driver& driver) {
+  if (!driver.loads_eagerly()) return;
+  const auto contexts = driver.contexts().states();
+  for (const std::shared_ptr<LibraryObject>& library : driver.objects().all<LibraryObject>())
+    for (const std::shared_ptr<ContextState>& context : contexts) {
+      if (context->domain->fault() != engine::FaultKind::none) continue;
+      try {
+        library->module_in(driver, context);
+      } catch (const Failure& failure) {  // another thread may have unloaded it, or ended the context
+        if (failure.result != CUDA_ERROR_INVALID_HANDLE && !context->ended.load()) throw;
+      }
+    }
+}
+
 std::vector<std::shared_ptr<FunctionObject>> LibraryObject::functions(Driver& driver, std::uint32_t device,
                                                                       std::string_view name) {
   std::vector<std::shared_ptr<FunctionObject>> found;

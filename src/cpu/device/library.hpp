@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Libraries and their kernels: they belong to no context. A library is loaded into a context, as a module of
-// it, when the context first needs it (cuda.h, cuLibraryLoadData: lazy loading).
+// it, when the context first needs it, or earlier if CUDA_MODULE_LOADING says so (cuda.h, cuLibraryLoadData).
 #pragma once
 
 #include <cuda.h>
@@ -94,6 +94,10 @@ std::shared_ptr<FunctionObject> find_function(Driver& driver, CUfunction functio
 /// value. Throws Failure.
 void set_kernel_attribute(Driver& driver, const KernelObject& kernel, std::uint32_t device,
                           CUfunction_attribute attribute, int value);
+
+/// Loads all libraries into all contexts if loading is eager: to be called after a library or a context is
+/// made. Throws Failure.
+void load_eagerly(Driver& driver);
 
 /// Takes a module out of its context with its functions and its memory. Work that uses it has ended.
 void remove_module(Driver& driver, CUmodule handle, const ModuleObject& module);

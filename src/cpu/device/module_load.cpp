@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "cpu/device/read_ptx.hpp"
+#include "cpu/device/module/read_ptx.hpp"
 #include "cpu/ir/ir.hpp"
 
 namespace quern::cpu::device {

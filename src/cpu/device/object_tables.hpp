@@ -61,6 +61,16 @@ class ObjectTables {
     return known(std::get<index_of<Handle>()>(tables_).remove(handle));
   }
 
+  /// All objects of a kind.
+  template <class Object>
+  std::vector<std::shared_ptr<Object>> all() QUERN_EXCLUDES(mutex_) {
+    std::vector<std::shared_ptr<Object>> found;
+    const base::LockGuard lock(mutex_);
+    std::get<HandleTable<Object>>(tables_).for_each(
+        [&](auto, const std::shared_ptr<Object>& object) { found.push_back(object); });
+    return found;
+  }
+
   /// Takes out the objects of a kind of which `chosen` is true; the caller destroys them.
   template <class Object, class Chosen>
   std::vector<std::shared_ptr<Object>> remove_if(const Chosen& chosen) QUERN_EXCLUDES(mutex_) {

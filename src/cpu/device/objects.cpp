@@ -26,6 +26,7 @@ CUresult result_of(engine::FaultKind fault) noexcept {
       return CUDA_ERROR_INVALID_PC;
     case FaultKind::launch_timeout:
       return CUDA_ERROR_LAUNCH_TIMEOUT;
+    case FaultKind::peer_ended:
     case FaultKind::trap:
     case FaultKind::divergent_barrier:
     case FaultKind::no_such_barrier:

@@ -19,7 +19,8 @@
 #include "cpu/device/explain.hpp"
 #include "cpu/device/handles.hpp"
 #include "cpu/device/jit_options.hpp"
-#include "cpu/device/read_ptx.hpp"
+#include "cpu/device/module/linking.hpp"
+#include "cpu/device/module/read_ptx.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/scheduler.hpp"
 #include "ptx/module.hpp"
@@ -67,21 +68,19 @@ struct StreamObject {
 };
 
 struct CapturedPoint;
+class SharedEvent;
 
 /// Thread-safe.
 struct EventObject {
   std::shared_ptr<ContextState> context;
   unsigned flags = 0;
+  /// Of an event that several processes use; otherwise null. Does not change once the event has a handle.
+  std::shared_ptr<SharedEvent> shared;
   base::Mutex mutex;
   std::shared_ptr<engine::EventPoint> point QUERN_GUARDED_BY(mutex);  ///< null: never recorded
+  std::uint32_t ticket QUERN_GUARDED_BY(mutex) = 0;                   ///< of `point`, if the event is shared
   /// Of the last record if a capturing stream made it, otherwise null.
   std::shared_ptr<const CapturedPoint> captured QUERN_GUARDED_BY(mutex);
-};
-
-struct LinkText {
-  std::string name;
-  std::string ptx;
-  bool of_archive = false;  ///< taken only if it defines what another text lacks
 };
 
 /// A link under way. Thread-safe.

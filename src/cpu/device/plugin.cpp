@@ -15,13 +15,13 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "cpu/compiler/compiler.hpp"
-#include "cpu/device/bundled.hpp"
-#include "cpu/device/code_cache.hpp"
 #include "cpu/device/driver.hpp"
 #include "cpu/device/launch.hpp"
 #include "cpu/device/library.hpp"
 #include "cpu/device/limits.hpp"
-#include "cpu/device/read_ptx.hpp"
+#include "cpu/device/module/bundled.hpp"
+#include "cpu/device/module/code_cache.hpp"
+#include "cpu/device/module/read_ptx.hpp"
 #include "driver/driver_table.hpp"
 
 namespace quern::cpu::device {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The function that the scheduler calls: blocks, warps inside, and for kernels with barriers the rounds of
-// steps.
+// Emits the function that the scheduler calls: a loop over blocks, and in it the warps. For kernels with
+// barriers, the warps run in rounds of steps.
 #include "cpu/emit/block_loop.hpp"
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// One of the two kinds of warp: its code (with barriers or gangs: its step function) and its warps.
+/// One of the two kinds of warp: its code (with barriers or gangs: its step function) and the warps of that
+/// kind.
 struct WarpKind {
   const Plan* plan = nullptr;
   std::uint32_t first = 0;
@@ -22,10 +23,10 @@ struct WarpKind {
   std::uint32_t lanes = 0xffffffffu;
   llvm::Function* step = nullptr;
   std::vector<ir::Value> states;
-  // A gang of `width` such warps.
+  // The number of warps in a gang, and the code of the gang.
   std::uint32_t width = 1;
   llvm::Function* gang = nullptr;
-  std::uint32_t last_common_state = 0;  ///< the gang continues from the states up to it
+  std::uint32_t last_common_state = 0;  ///< the gang can continue from the states up to this one
 };
 
 class RunEmitter {
@@ -100,7 +101,8 @@ class RunEmitter {
 
   void emit_gang_step(WarpKind& kind, const ResumePoints& single) {
     Gang gang{kind.width, frame_bytes_, kind.width == specialisation_.warps(), false, &single};
-    // A gang of a whole block that can split only where an index wraps need not be joined again.
+    // If the gang is a whole block and can split only where an index wraps, its warps need not continue
+    // together after a split.
     gang.resumes = plan_.has_barriers && (!gang.whole_block || parts_at_branches());
     if (gang.resumes) kind.last_common_state = single.full_states();
     kind.gang = create_step("gang");
@@ -117,7 +119,7 @@ class RunEmitter {
   }
 
   // --- with the dispatcher: step(launch, worker, frame, ctaid.x, .y, .z, warp) -> engine::StepEnd; turns and
-  // barriers are the engine's
+  // the engine handles barriers
   void emit_dispatched_steps() {
     for (WarpKind& kind : kinds_) {
       kind.step = create_dispatched_step(kind.lanes == 0xffffffffu ? "step" : "step_partial");
@@ -193,7 +195,8 @@ class RunEmitter {
 
   void emit_body(WarpBody& body, const BodyInputs& inputs) {
     body.emit();
-    llvm::IRBuilder<>(inputs.done).CreateRet(at_.getInt32(frame::kDone));  // and engine::StepEnd::ended
+    // the same value as engine::StepEnd::ended
+    llvm::IRBuilder<>(inputs.done).CreateRet(at_.getInt32(frame::kDone));
   }
 
   BodyInputs new_inputs() {
@@ -216,7 +219,7 @@ class RunEmitter {
     entry_ = block("entry");
   }
 
-  /// For each block: its ctaid, counted up with carry from the first one's.
+  /// Computes ctaid for each block by incrementing that of the block before, with carry.
   void emit_block_loop() {
     llvm::Value* first = function_->getArg(2);
     llvm::Value* count = function_->getArg(3);
@@ -258,7 +261,7 @@ class RunEmitter {
     else
       for (const WarpKind& kind : kinds_) emit_warps(kind);
 
-    // The next block.
+    // Compute ctaid of the next block.
     llvm::Value* x = at_.CreateAdd(ctaid[0], at_.getInt32(1));
     llvm::Value* x_wraps = at_.CreateICmpEQ(x, grid[0]);
     llvm::Value* y = at_.CreateAdd(ctaid[1], at_.CreateZExt(x_wraps, word()));
@@ -272,8 +275,9 @@ class RunEmitter {
     at_.CreateCondBr(at_.CreateICmpEQ(next, at_.getInt64(0)), end, head);
   }
 
-  /// For the report of a fault. Atomic: LLVM does not know that code may fault, and would store at the end of
-  /// the loop. (A volatile store would keep LLVM from moving code behind it out of the loop.)
+  /// Stores data for the report of a fault. The store is atomic, because LLVM does not know that code may
+  /// fault and would move it to the end of the loop. (A volatile store would keep LLVM from moving later code
+  /// out of the loop.)
   void note_running(std::uint64_t offset, llvm::Value* what) {
     const llvm::Align align(what->getType()->isIntegerTy(64) ? 8 : 4);
     at_.CreateAlignedStore(what, field(worker_, offset), align)->setAtomic(llvm::AtomicOrdering::Monotonic);
@@ -284,7 +288,8 @@ class RunEmitter {
     note_running(offsetof(engine::WorkerState, running_warps), what);
   }
 
-  /// Without barriers: the body in a loop over the warps, so that values that they share are computed once.
+  /// For kernels without barriers: emits the body in a loop over the warps, so that values that they share
+  /// are computed once.
   void emit_warps(const WarpKind& kind) {
     // With several warps, do not record which one runs: an extra store per warp slows short kernels.
     note_warps(at_.getInt32(specialisation_.warps() == 1 ? 0 : engine::kUnknownWarp), 1);
@@ -321,8 +326,8 @@ class RunEmitter {
     return inputs;
   }
 
-  // --- with barriers: every warp makes a step, until none is left; a round ends at a barrier that all of
-  // them have reached
+  // --- with barriers: every warp makes a step, until no warp is left. A round ends when all warps have
+  // reached the barrier.
   void emit_rounds() {
     llvm::Value* frames = at_.CreateAlignedLoad(
         pointer(), field(worker_, offsetof(engine::WorkerState, frames)), llvm::Align(8));
@@ -346,7 +351,7 @@ class RunEmitter {
     at_.SetInsertPoint(after);
   }
 
-  /// The sums of one round over its warps.
+  /// Sums over the warps in one round.
   struct Round {
     llvm::Value* waiting;  ///< warps at a barrier
     llvm::Value* true_lanes;
@@ -365,7 +370,7 @@ class RunEmitter {
     });
   }
 
-  /// Each of the `count` warps from `first` on that has not ended makes its step.
+  /// Each of the `count` warps from `first` on that has not ended makes one step.
   Round emit_step_loop(const WarpKind& kind, llvm::Value* frames, llvm::Value* first, std::uint32_t count,
                        const Round& so_far) {
     return emit_loop(first, count, 1, so_far, [&](llvm::Value* warp, const Round& sum) {
@@ -391,8 +396,8 @@ class RunEmitter {
     });
   }
 
-  /// The warps of a gang that are at the same inputs, where the gang can continue, make their step together;
-  /// other warps, and those that leave the gang in the step, make it one by one.
+  /// Warps of a gang with equal inputs make their step together if the gang can continue from there. Other
+  /// warps, and those that leave the gang in the step, make it one by one.
   Round emit_gang_call(const WarpKind& kind, llvm::Value* frames, llvm::Value* warp, const Round& sum) {
     llvm::BasicBlock* together = block("together");
     llvm::BasicBlock* joint = block("joint");
@@ -439,7 +444,8 @@ class RunEmitter {
                                  true_lanes_, arrived_lanes_});
   }
 
-  /// Adds `count` warps, whose frames start at `frame`, that have arrived at the barrier of state `to`.
+  /// Adds to `sum` the `count` warps whose frames start at `frame`, which have arrived at the barrier of
+  /// state `to`.
   Round add_arrived(const WarpKind& kind, Round sum, llvm::Value* frame, std::uint32_t count,
                     llvm::Value* to) {
     sum.waiting = at_.CreateAdd(sum.waiting, at_.getInt32(count));
@@ -519,7 +525,7 @@ class RunEmitter {
                                             llvm::GlobalValue::PrivateLinkage, table, "barrier_ids");
     return at_.CreateLoad(word(), at_.CreateInBoundsGEP(table->getType(), global, {at_.getInt32(0), state}));
   }
-  /// Warps that wait at different barriers would wait forever.
+  /// Reports a fault if warps wait at different barriers, since they would wait forever.
   void check_one_barrier(const Round& sum) {
     llvm::BasicBlock* one = block("one_barrier");
     llvm::BasicBlock* several = block("several_barriers");

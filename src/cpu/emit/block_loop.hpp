@@ -11,7 +11,7 @@ namespace quern::cpu::emit {
 inline constexpr const char* kRunName = "quern_run";
 
 /// Emits the kernel: the loop over blocks and warps, and the bodies of the full warps and of the last,
-/// partial one. Returns the bytes of a warp's frame (0: it needs none).
+/// partial one. Returns the size of a warp's frame in bytes (0: it needs none).
 std::uint32_t emit_run(llvm::Module& module, const Plan& plan, const Specialisation& specialisation,
                        const DeviceFunctions& callees);
 

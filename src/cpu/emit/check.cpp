@@ -8,7 +8,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// Operations that control flow emits itself.
+/// True for operations that the code for control flow emits.
 bool is_flow(ir::Op op) {
   switch (op) {
     case ir::Op::phi:

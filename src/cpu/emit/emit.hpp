@@ -26,23 +26,23 @@ using OwnedLlvmCode = std::unique_ptr<LlvmCode, DeleteLlvmCode>;
 
 enum class WithSites : bool { no, yes };
 
-/// Operations in `module` that the emitter does not support, and barriers and ends of threads in device
-/// functions: all of them, as errors with code "ptx-unsupported".
+/// Returns an error (code "ptx-unsupported") for each operation in `module` that the emitter does not
+/// support, and for barriers and ends of threads in device functions.
 Expected<void> check_emittable(const ir::Module& module);
 
-/// Puts the locations of all functions in one list, to which their instructions refer from then on.
+/// Collects the locations of all functions in one list. Their instructions refer to that list afterwards.
 std::vector<ir::Location> gather_locations(ir::Module& module);
 
-/// LLVM IR of functions[0] of `module` and the functions it calls. WithSites::yes: instructions have sites
-/// (read_sites()). Errors here and below have code "internal".
+/// Emits LLVM IR for functions[0] of `module` and the functions that it calls. WithSites::yes: instructions
+/// have sites (read_sites()). Errors here and below have code "internal".
 Expected<OwnedLlvmCode> emit_llvm(const ir::Module& module, const std::vector<cuts::Plan>& plans,
                                   const Specialisation& specialisation, WithSites with_sites);
 
 /// Errors: LLVM's verifier finds the code malformed.
 Expected<void> verify_llvm(LlvmCode& code);
 
-// LLVM's passes and ours over LLVM IR. Optimisation level 0 has none but the last two, on which the code
-// generator depends.
+// Passes of LLVM and of quern over LLVM IR. Optimisation level 0 runs only the last two, which the code
+// generator requires.
 Expected<void> promote_slots(LlvmCode& code);            ///< variables -> SSA form (slots.hpp)
 Expected<void> replace_aggregates(LlvmCode& code);       ///< SROA
 Expected<void> merge_equal_values(LlvmCode& code);       ///< EarlyCSE
@@ -56,7 +56,7 @@ Expected<void> reduce_loop_strength(LlvmCode& code);     ///< LoopStrengthReduce
 Expected<void> compute_masks_as_words(LlvmCode& code);   ///< AVX-512 (mask_words.hpp)
 Expected<void> keep_logic_from_selects(LlvmCode& code);  ///< AVX-512 (masked_ternlog.hpp)
 
-/// Makes an object file in memory. Changes the LLVM IR.
+/// Generates an object file in memory. Changes the LLVM IR.
 Expected<void> make_object(LlvmCode& code);
 
 /// Links the object of make_object(), and adds the facts about `module` that the device needs.
@@ -68,10 +68,10 @@ Expected<CodeSites> read_sites(LlvmCode& code, const ir::Module& module);
 Expected<std::string> print_llvm(LlvmCode& code);
 Expected<std::string> print_assembly(LlvmCode& code);
 
-/// The processor as LLVM generates code for it: name and features. Starts no code generator.
+/// Name and features of the processor, as LLVM uses them. Does not create a code generator.
 std::string processor_identity();
 
-/// The widest instruction set of this processor, without regard to the environment variable.
+/// The widest instruction set of this processor, ignoring the environment variable.
 Isa processor_isa();
 /// True if this processor runs portable code (Specialisation::portable) for `isa`.
 bool runs_portable(Isa isa);

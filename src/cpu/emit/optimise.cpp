@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLVM's passes under the names of compiler/passes.cpp. Measured on kernels of this shape: the same code as
-// -O2 makes, in a third of its time.
+// LLVM's passes, with the names of compiler/passes.cpp. Measured on kernels: they produce the same code as
+// -O2 in a third of its time.
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/MC/MCSubtargetInfo.h>
@@ -27,16 +27,16 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// Larger functions are combined once only, after equal values have been merged: before that, in chains of
-/// sums with conditions between them, LLVM evaluates each sum for every outcome of the conditions before it,
-/// and 9,000 instructions took it 10 seconds.
+/// Larger functions are combined only once, after equal values have been merged. Before that, in chains of
+/// sums with conditions between them, LLVM evaluates each sum for every outcome of the earlier conditions;
+/// 9,000 instructions took it 10 seconds.
 constexpr unsigned kMaxCombinedTwice = 6000;
 
-/// Functions of more loops are not reduced in strength: for each loop, scalar evolution gathers the
-/// conditions of all loops before it, and 500 loops took it 12 seconds.
+/// Strength reduction is skipped for functions with more loops: for each loop, scalar evolution collects the
+/// conditions of all earlier loops; 500 loops took it 12 seconds.
 constexpr std::size_t kMaxReducedLoops = 64;
 
-/// Calls `change` for each function with a body, at level 0 for none.
+/// Calls `change` for each function with a body; at level 0 for none.
 Expected<void> for_each_function(LlvmCode& code, llvm::function_ref<void(llvm::Function&)> change) {
   if (code.opt_level == 0) return {};
   return code.guarded([&]() -> Expected<void> {
@@ -46,7 +46,7 @@ Expected<void> for_each_function(LlvmCode& code, llvm::function_ref<void(llvm::F
   });
 }
 
-/// The pass belongs to the code: after a fatal error it must not be destroyed either.
+/// The code owns the pass: after a fatal error the pass must not be destroyed either.
 template <class Pass>
 void set_pass(LlvmCode& code, Pass pass) {
   code.passes = std::make_unique<llvm::FunctionPassManager>();
@@ -60,7 +60,7 @@ Expected<void> run_on_functions(LlvmCode& code, Pass pass) {
       code, [&](llvm::Function& function) { code.passes->run(function, code.analyses().functions()); });
 }
 
-/// AVX-512 has masks in registers of their own.
+/// For AVX-512 only, which has mask registers.
 Expected<void> for_each_function_of_avx512(LlvmCode& code, void (*change)(llvm::Function&)) {
   if (!code.machine.getMCSubtargetInfo()->checkFeatures("+avx512bw")) return {};
   code.forget_analyses();
@@ -110,7 +110,7 @@ Expected<void> combine_instructions(LlvmCode& code) {
 
 Expected<void> remove_dead_code(LlvmCode& code) { return run_on_functions(code, llvm::ADCEPass()); }
 
-/// These passes are the ones that the code generator runs first by default (llvm_target.cpp disables them).
+/// By default, the code generator runs these passes first (llvm_target.cpp disables them).
 Expected<void> reduce_loop_strength(LlvmCode& code) {
   llvm::LoopPassManager loop_passes;
   loop_passes.addPass(llvm::CanonicalizeFreezeInLoopsPass());

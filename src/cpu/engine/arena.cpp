@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::uint64_t kNarrowGuardBytes = std::uint64_t{64} << 10;
 constexpr std::uint64_t kSmallBytes = 16384;
-/// An arena that grows gets at least that many addresses.
+/// An arena that grows requests at least this many addresses.
 constexpr std::uint64_t kGrowthBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kSlabBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMinPieceBytes = 256;
 
-/// False: it holds less than that.
+/// Returns false if the file cannot hold the bytes.
 bool write_all(int descriptor, const std::byte* from, std::uint64_t bytes) noexcept {
   for (std::uint64_t done = 0; done < bytes;) {
     const ::ssize_t count = ::pwrite(descriptor, from + done, bytes - done, static_cast<off_t>(done));

@@ -46,7 +46,7 @@ int make_memory_file(std::uint64_t bytes, std::uint32_t device) noexcept {
 }
 
 MemoryFile examine_memory_file(int descriptor) noexcept {
-  // The system shows a memfd as "/memfd:NAME (deleted)".
+  // /proc shows a memfd as "/memfd:NAME (deleted)".
   constexpr std::string_view kShown = "/memfd:";
   char link[64], shown[128];
   std::snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);

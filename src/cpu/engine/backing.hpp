@@ -10,24 +10,24 @@ namespace quern::cpu::engine {
 
 class Arena;
 
-/// A file in memory (memfd) of that size, sealed against changes of it, or -1. It has no name in any folder,
-/// and ends with the last descriptor and the last mapping of all processes. `device` is a note for those that
-/// import it.
+/// Creates a memory file (memfd) of that size, sealed against changes of the size, or returns -1. It has no
+/// name in any folder, and exists until the last descriptor and the last mapping in any process are gone.
+/// `device` is stored for processes that import the file.
 int make_memory_file(std::uint64_t bytes, std::uint32_t device) noexcept;
 
 struct MemoryFile {
-  std::uint64_t bytes = 0;  ///< 0: make_memory_file() did not make it, here or in another process
+  std::uint64_t bytes = 0;  ///< 0: make_memory_file() did not create the file, here or in another process
   std::uint32_t device = 0;
 };
 MemoryFile examine_memory_file(int descriptor) noexcept;
 
-/// Memory without addresses. It can be mapped at several addresses and in several processes. Immutable.
+/// Memory without an address. It can be mapped at several addresses and in several processes. Immutable.
 class Backing {
  public:
-  /// Counts against the arena's total. Null: out of memory.
+  /// Counts against the arena's total. Null if there is not enough memory.
   static std::shared_ptr<Backing> make(Arena& arena, std::uint32_t device, std::uint64_t bytes);
-  /// Of another process; takes over the descriptor. Null, and the descriptor is closed, if make_memory_file()
-  /// did not make it.
+  /// Adopts the memory of another process and takes over the descriptor. If make_memory_file() did not create
+  /// the file, closes the descriptor and returns null.
   static std::shared_ptr<Backing> adopt(int descriptor);
   ~Backing();
   Backing(const Backing&) = delete;
@@ -35,7 +35,7 @@ class Backing {
 
   int descriptor() const noexcept { return descriptor_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
-  /// As its maker numbers the devices.
+  /// The device, as numbered by the process that created the memory.
   std::uint32_t device() const noexcept { return device_; }
 
  private:
@@ -45,10 +45,10 @@ class Backing {
   const int descriptor_;
   const std::uint64_t bytes_;
   const std::uint32_t device_;
-  Arena* const charged_;  ///< null: another process's memory
+  Arena* const charged_;  ///< null: the memory belongs to another process
 };
 
-/// Addresses of the window for mappings. Released with the last reference.
+/// Addresses of the window for mappings. The last reference releases them.
 class Reservation {
  public:
   Reservation(Arena& arena, std::byte* base, std::uint64_t bytes)
@@ -68,14 +68,15 @@ class Reservation {
 
 /// How pages may be accessed.
 enum class Access : std::uint8_t { none, read, read_write };
-/// False if the system refuses.
+/// Returns false if the system refuses.
 bool protect(std::byte* base, std::uint64_t bytes, Access access) noexcept;
 
-/// Pages of a backing at addresses of a reservation; both live as long. The addresses are inaccessible again
-/// afterwards.
+/// Pages of a backing, mapped at addresses of a reservation. Keeps both alive. After its lifetime, the
+/// addresses are inaccessible again.
 class MappedPages {
  public:
-  /// Null: the system refuses. All but the access is page-aligned and within the two.
+  /// Null if the system refuses. Offsets and size must be page-aligned and within the reservation and the
+  /// backing.
   static std::shared_ptr<MappedPages> make(std::shared_ptr<Reservation> reservation, std::uint64_t at,
                                            std::uint64_t bytes, std::shared_ptr<Backing> backing,
                                            std::uint64_t backing_offset, Access access);

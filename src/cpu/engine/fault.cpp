@@ -29,22 +29,22 @@
 namespace quern::cpu::engine {
 namespace {
 
-// initial-exec: the handler may run in any thread at any moment, and the first use of another kind of
-// thread-local variable allocates.
+// initial-exec: the handler may run in any thread at any time. With other TLS models, the first use of a
+// thread-local variable allocates memory.
 __attribute__((tls_model("initial-exec"))) thread_local KernelRun* current_run = nullptr;
 
 constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-/// Earlier handlers of one signal. A program may replace quern's handler by its own later; then quern's is
-/// installed again, and the list grows. Entries are written before `count` says so and never change.
+/// Earlier handlers of one signal. If a program replaces quern's handler later, quern's is installed again
+/// and the list grows. Entries are written before `count` includes them, and never change.
 struct Predecessors {
   static constexpr std::size_t kMax = 16;
   std::array<struct sigaction, kMax> actions;
   std::atomic<std::size_t> count{0};
 };
 std::array<Predecessors, kSignals.size()> predecessors;
-/// The number of earlier handlers that are running, and the frame of the handler that called the last one: if
-/// one of them forwards the signal to us, we call the one before it. A predecessor may also leave by longjmp;
-/// a later signal then arrives at or above that frame.
+/// The number of earlier handlers that are running, and the frame of the handler that called the last one. If
+/// one of them forwards the signal to quern, quern calls the one before it. A handler may also leave by
+/// longjmp; then a later signal arrives at or above that frame.
 __attribute__((tls_model("initial-exec"))) thread_local std::size_t chain_depth = 0;
 __attribute__((tls_model("initial-exec"))) thread_local const void* chain_frame = nullptr;
 
@@ -57,17 +57,17 @@ FaultKind classify(const KernelRun& run, int signal, const siginfo_t& info) noex
 }
 
 bool is_ours(const KernelRun& run, int signal, const siginfo_t& info, const void* pc) noexcept {
-  if (info.si_code <= 0) return false;  // sent by kill() and the like, not by an instruction
+  if (info.si_code <= 0) return false;  // sent by kill() or the like, not caused by an instruction
   const auto text_bytes = static_cast<std::uint64_t>(run.text_end - run.text_begin);
   if (Range{const_cast<std::byte*>(run.text_begin), text_bytes}.contains(pc)) return true;
   if (signal != SIGSEGV && signal != SIGBUS) return false;
   return run.window->reaches(info.si_addr) || run.stack->overflowed_at(info.si_addr);
 }
 
-/// The kernel's code address for `pc`: `pc` itself, or the call of the helper that `pc` is in. Helpers that
-/// access the kernel's memory call nothing, and their stack holds only numbers and data addresses: the first
-/// code address there is their return address. The byte before it belongs to the call. Not instrumented: it
-/// reads frames of other functions, a sanitizer's gaps among them.
+/// Returns the kernel's code address for `pc`: `pc` itself, or, if `pc` is in a helper, the helper's call.
+/// Helpers that access the kernel's memory call nothing, and their stack frames contain only numbers and data
+/// addresses, so the first code address in the frame is the return address. The byte before it belongs to the
+/// call. Not instrumented: it reads frames of other functions, including the gaps that a sanitizer adds.
 __attribute__((no_sanitize("address", "thread", "undefined"))) const std::byte* kernel_pc(
     const KernelRun& run, const void* pc, const void* stack_pointer) noexcept {
   constexpr std::size_t kMaxHelperFrame = 4096;
@@ -98,13 +98,14 @@ void chain(int signal, siginfo_t* info, void* context) {
   const bool has_function = (previous.sa_flags & SA_SIGINFO) != 0 ||
                             (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN);
   if (!has_function) {
-    // The instruction runs again under the default action; a signal that was sent is sent again.
+    // The instruction runs again with the default action; a signal that was sent is sent again.
     ::sigaction(signal, &previous, nullptr);
     if (info->si_code <= 0) ::raise(signal);
     return;
   }
   const void* const outer_frame = std::exchange(chain_frame, __builtin_frame_address(0));
-  ::pthread_sigmask(SIG_BLOCK, &previous.sa_mask, nullptr);  // the return from the signal undoes this
+  // returning from the signal handler restores the mask
+  ::pthread_sigmask(SIG_BLOCK, &previous.sa_mask, nullptr);
   ++chain_depth;
   if ((previous.sa_flags & SA_SIGINFO) != 0)
     previous.sa_sigaction(signal, info, context);
@@ -114,7 +115,7 @@ void chain(int signal, siginfo_t* info, void* context) {
   chain_frame = outer_frame;
 }
 
-/// True if a run may end at this instruction: no lock is held there, and no destructor is to run.
+/// True if a run may end at this instruction: the thread holds no lock there, and no destructor must run.
 bool may_end_at(const KernelRun& run, const void* pc) noexcept {
   const auto* const at = static_cast<const std::byte*>(pc);
   const TextRange helpers = helper_text();
@@ -126,7 +127,7 @@ void handle(int signal, siginfo_t* info, void* context) {
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const void* pc = reinterpret_cast<const void*>(registers[REG_RIP]);
   if (is_stop_request(signal, *info)) {
-    // A signal may arrive late, when the thread is in another run or in none.
+    // A signal may arrive late, when the thread runs something else or nothing.
     const bool meant = run != nullptr && run->stop.load(std::memory_order_relaxed);
     if (!meant || !may_end_at(*run, pc)) return;
     registers[REG_RIP] = reinterpret_cast<greg_t>(&quern_cpu_leave_stack);
@@ -137,13 +138,13 @@ void handle(int signal, siginfo_t* info, void* context) {
   run->fault.kind = classify(*run, signal, *info);
   run->fault.address = reinterpret_cast<std::uint64_t>(info->si_addr);
   run->fault.pc = kernel_pc(*run, pc, reinterpret_cast<const void*>(registers[REG_RSP]));
-  // Returning from the handler restores the signal mask and the alternate stack; then the thread leaves the
-  // run.
+  // The return from the handler restores the signal mask and the alternate stack. After that the thread
+  // leaves the run.
   registers[REG_RIP] = reinterpret_cast<greg_t>(&quern_cpu_leave_stack);
   registers[REG_RDI] = reinterpret_cast<greg_t>(&run->saved);
 }
 
-/// Memory for a thread's alternate signal stack, made on first use. Lives as long as the thread.
+/// Memory for a thread's alternate signal stack, allocated at first use. It lives as long as the thread.
 class SignalMemory {
  public:
   SignalMemory()
@@ -161,8 +162,8 @@ class SignalMemory {
   void* start_;
 };
 
-/// An alternate signal stack during a run whose own stack may overflow, on a thread that has none. Handlers
-/// of other runs' faults have room on the run's stack, so the host's threads are not changed.
+/// Sets an alternate signal stack for a thread that has none, during a run whose stack may overflow. For
+/// other runs, the handlers use the run's stack, so the host's threads are not changed.
 class SignalStack {
  public:
   explicit SignalStack(const KernelRun& run) {
@@ -191,11 +192,11 @@ class SignalStack {
 
 #if defined(QUERN_ADDRESS_SANITIZER)
 constexpr std::size_t kNearTop = 65536;
-/// A run that was left has not cleared AddressSanitizer's state of its frames.
+/// After a run was left, clears AddressSanitizer's state of its frames.
 void forget_frames(const KernelRun& run) {
   __asan_unpoison_memory_region(static_cast<std::byte*>(run.stack->top()) - kNearTop, kNearTop);
 }
-/// Announces the stack switch to AddressSanitizer, which tracks the bounds of a thread's stack, and the fake
+/// Announces a stack switch to AddressSanitizer, which tracks the bounds of the current stack, and the fake
 /// frames, which a suspended run needs again.
 class FiberNote {
  public:
@@ -262,7 +263,7 @@ FaultSignals::FaultSignals() noexcept {
 
 FaultSignals::~FaultSignals() {
   if (!blocked_) return;
-  // A request to stop that came too late arrives here, not in the host's sigwait().
+  // Consumes a stop signal that came too late, so that it does not reach the host's sigwait().
   sigset_t present;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &present);
   ::pthread_sigmask(SIG_SETMASK, &hosts_, nullptr);
@@ -273,7 +274,7 @@ namespace {
 template <class Enter>
 StayEnd stay(KernelRun& run, const Enter& enter) {
   const SignalStack signal_stack(run);
-  KernelRun* const outer = current_run;  // a host function run by a waiting thread may itself wait
+  KernelRun* const outer = current_run;  // a host function that a waiting thread runs may itself wait
   current_run = &run;
   const StayEnd end = [&] {
     FiberNote note(run);
@@ -287,7 +288,7 @@ StayEnd stay(KernelRun& run, const Enter& enter) {
 
 }  // namespace
 
-/// One that was suspended and then given up.
+/// Handles a run that was suspended and never resumed.
 KernelRun::~KernelRun() {
   if (fake_stack != nullptr) const FiberNote ended(*this);
 }
@@ -328,7 +329,7 @@ void note_running_threads(Fault& fault, const WorkerState& worker, std::uint64_t
 
 void raise_fault(const Fault& fault) {
   KernelRun* run = current_run;
-  if (run == nullptr) std::abort();  // a device helper was called outside a kernel: a defect in quern
+  if (run == nullptr) std::abort();  // a device helper was called outside a kernel: this is a defect in quern
   run->fault = fault;
   quern_cpu_leave_stack(&run->saved);
 }

@@ -12,7 +12,7 @@
 namespace quern::cpu::engine {
 namespace {
 
-/// The details that the CUresult does not carry.
+/// Details that the CUresult does not express.
 std::string_view reason(FaultKind kind) {
   switch (kind) {
     case FaultKind::divergent_barrier:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that emitted code calls: traps, and the device functions that the host executes for a lane. A bad
-// pointer from the kernel ends the launch as if the kernel itself had followed it. raise_fault() runs only
-// where no object with a destructor is alive.
+// Functions that emitted code calls: traps, and device functions that the host executes for a lane. An
+// invalid pointer from the kernel ends the launch as if the kernel itself had accessed it. raise_fault() is
+// called only where no object with a destructor is alive.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -45,7 +45,7 @@ std::optional<std::uint64_t> read_number(const Worker& worker, std::uint64_t add
   return bits;
 }
 
-/// The outcome of a device function: its result, an invalid address from the kernel, or no memory.
+/// The outcome of a device function: its result, an invalid address from the kernel, or lack of memory.
 struct Outcome {
   std::uint64_t result = 0;
   FaultKind fault = FaultKind::none;
@@ -71,7 +71,8 @@ std::string coordinates(std::uint64_t index, const std::uint32_t extent[3]) {
                      index / extent[0] / extent[1]);
 }
 
-/// The block that reports: the one that the kernel stored, otherwise the chunk's if that is one block.
+/// The block for a report: the one that the kernel stored; otherwise that of the chunk, if it has only one
+/// block.
 std::string block_text(const Worker& worker, const WorkerState& state, const LaunchState& launch) {
   if (state.block_index != kUnknownIndex) return coordinates(state.block_index, launch.grid);
   if (worker.chunk_count == 1) return coordinates(worker.chunk_first, launch.grid);
@@ -112,8 +113,8 @@ Outcome device_malloc(Worker& worker, const LaunchState&, const std::uint64_t* a
   return {allocation == nullptr ? 0 : reinterpret_cast<std::uint64_t>(allocation->base)};
 }
 
-/// The CUDA Programming Guide, "Heap Memory Allocation", leaves a pointer that malloc() did not give
-/// undefined. Here it ends the launch, since the same pointer may be memory of another context.
+/// The CUDA Programming Guide, "Heap Memory Allocation", leaves freeing a pointer that malloc() did not
+/// return undefined. Here it ends the launch, since the pointer may be memory of another context.
 Outcome device_free(Worker& worker, const LaunchState&, const std::uint64_t* args) {
   if (args[0] == 0) return {};
   const auto allocation =
@@ -159,7 +160,7 @@ Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t c
   return {0, FaultKind::trap};
 }
 
-/// Raises a fault that the kernel's own code detected; the code has stored its location.
+/// Raises a fault that the kernel's own code detected. The code has stored its location.
 [[noreturn]] void raise_here(const WorkerState& worker, FaultKind kind) {
   Fault fault{.kind = kind, .location = worker.fault_location, .lane = worker.fault_lane, .knows_lane = true};
   if (worker.warp_index != kUnknownWarp) {
@@ -173,7 +174,7 @@ Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t c
 
 void quern_cpu_trap(WorkerState* worker, std::uint32_t trap) { raise_here(*worker, kind_of(trap)); }
 
-// Kernels that wait in these two functions are seldom in their own code when a signal to end comes.
+// Kernels that wait in these two functions are rarely in their own code when a signal to end arrives.
 
 std::uint64_t quern_cpu_global_timer() {
   timespec now{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands of a stream.
+// The commands of a stream.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace quern::cpu::engine {
 struct Fault;
 struct LaunchJob;
 
-/// Finds the instruction and the thread that faulted. Takes as long as compiling the kernel once more.
+/// Finds the instruction and the thread that faulted. Takes as long as compiling the kernel again.
 /// Thread-safe.
 class FaultExplainer {
  public:
@@ -28,8 +28,8 @@ class FaultExplainer {
   virtual void explain(Fault& fault, const LaunchJob& job, const Worker& worker) const noexcept = 0;
 };
 
-/// A grid to run. The members of the first part do not change after it is submitted; those of the second are
-/// its progress, which the workers share.
+/// A grid to run. The first group of members does not change after submission. The second is its progress,
+/// which the workers share.
 struct LaunchJob {
   RunBlocks run = nullptr;
   const std::byte* text_begin = nullptr;
@@ -38,23 +38,24 @@ struct LaunchJob {
   LaunchState state;
   std::shared_ptr<const std::byte[]> params;  ///< owns the target of state.params
   std::uint64_t block_count = 0;
-  bool cooperative = false;  ///< every block runs at the same time as every other
+  bool cooperative = false;  ///< all blocks run at the same time
   bool waits = false;        ///< blocks may wait for others, or for the host
-  bool is_copy = false;      ///< a copy made by a kernel: cancelling does not end copies
+  bool is_copy = false;      ///< a copy that a kernel makes: cancelling does not end copies
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
   std::uint64_t heap_bytes = 0;
-  std::string kernel;                                    ///< its author's name for it
+  std::string kernel;                                    ///< its name in the author's source
   const std::vector<ir::Location>* locations = nullptr;  ///< for Fault::location
   const FaultExplainer* explainer = nullptr;             ///< null: faults are not explained
   std::shared_ptr<const void> keep_alive;                ///< owns code, symbols, locations and the explainer
   std::shared_ptr<const void> workspace;                 ///< owns the target of state.grid_workspace
   std::vector<std::shared_ptr<Mapping>> mappings;  ///< host memory through which it may wait for the host
-  std::chrono::nanoseconds limit{0};               ///< of its running time; 0: none
+  std::chrono::nanoseconds limit{0};               ///< limit of its running time; 0: none
 
   std::atomic<std::uint64_t> next_block{0};
-  std::atomic<bool> stopped{false};  ///< a worker met a fault, its time limit is over, or it was cancelled
-  std::atomic<std::int64_t> started_ns{0};  ///< monotonic; set where launches are watched
+  /// a worker had a fault, the time limit was exceeded, or it was cancelled
+  std::atomic<bool> stopped{false};
+  std::atomic<std::int64_t> started_ns{0};  ///< monotonic; set if launches are watched
   std::atomic<bool> timed_out{false};
   bool exhausted() const noexcept {
     return stopped.load(std::memory_order_relaxed) ||
@@ -62,7 +63,7 @@ struct LaunchJob {
   }
 };
 
-/// Distances between the beginnings of rows, and of slices.
+/// Distances between the starts of rows, and between the starts of slices.
 struct Strides {
   std::uint64_t row_bytes = 0;
   std::uint64_t slice_bytes = 0;
@@ -75,22 +76,22 @@ struct TransferJob {
   std::uint64_t bytes = 0;
   std::uint64_t rows = 1;
   std::uint64_t slices = 1;
-  Strides destination_strides;  ///< no meaning for a single row or slice
+  Strides destination_strides;  ///< not used for a single row or slice
   Strides source_strides;
   std::uint32_t pattern = 0;
   std::uint32_t pattern_bytes = 1;
-  std::unique_ptr<std::byte[]> staged;  ///< the source, where the caller's may change
+  std::unique_ptr<std::byte[]> staged;  ///< a copy of the source, if the caller's may change
   std::shared_ptr<const void> keep_destination;
   std::shared_ptr<const void> keep_source;
 };
 void run(const TransferJob& job) noexcept;
 
-/// A function of the host's, called on a thread of its own.
+/// A host function, called on a separate thread.
 struct HostJob {
   void (*function)(void*) = nullptr;
   void* user = nullptr;
-  std::shared_ptr<const void> keep;  ///< owns what `user` points to; null: the host does
-  bool after_fault = false;          ///< called also if a fault has ended the context
+  std::shared_ptr<const void> keep;  ///< owns the data of `user`; null: the host owns it
+  bool after_fault = false;          ///< call it even if a fault has ended the context
 };
 
 /// Waits until memory has a value, which the host, a kernel or another stream writes.
@@ -100,9 +101,31 @@ struct ValueJob {
   std::uint64_t value = 0;
   std::uint32_t bytes = 4;  ///< 4 or 8
   Relation relation = Relation::at_least;
-  std::shared_ptr<const void> keep;  ///< owns the memory; null: the host does
+  std::shared_ptr<const void> keep;  ///< owns the memory; null: the host owns it
 };
 bool is_met(const ValueJob& job) noexcept;
+
+/// A point in a stream of another process. Thread-safe.
+class PeerPoint {
+ public:
+  enum class State : std::uint8_t { ahead, passed, lost };
+  virtual ~PeerPoint() = default;
+  /// Lost: the other process ended, or its context failed, before its stream came to the point.
+  virtual State look() noexcept = 0;
+};
+
+/// Waits for a point; a lost one ends the context.
+struct PeerJob {
+  std::shared_ptr<PeerPoint> point;
+};
+
+/// Is told that a stream has come to a point. Called once, under the scheduler's mutex.
+class PointObserver {
+ public:
+  virtual ~PointObserver() = default;
+  /// `dropped`: a fault, or the end of the context, has dropped the work before the point.
+  virtual void passed(bool dropped) noexcept = 0;
+};
 
 class Stream;
 
@@ -110,30 +133,32 @@ class Stream;
 struct EventPoint {
   std::shared_ptr<Stream> stream;
   std::uint64_t sequence = 0;
-  std::atomic<std::int64_t> time_ns{0};  ///< of its domain's clock, which is monotonic; valid once done
+  /// in its domain's clock, which is monotonic; valid after completion
+  std::atomic<std::int64_t> time_ns{0};
   bool done() const noexcept;
 };
 
 struct RecordJob {
   std::shared_ptr<EventPoint> point;
+  std::shared_ptr<PointObserver> observer = {};  ///< null: nobody
 };
-/// Does nothing; it has dependencies.
+/// Does nothing. Its dependencies delay the stream.
 struct WaitJob {};
 
 struct Command;
-/// Commands that are determined when the stream comes to this one. Thread-compatible.
+/// Provides commands that are determined only when the stream reaches this one. Thread-compatible.
 class CommandSource {
  public:
   virtual ~CommandSource() = default;
-  /// The commands to run next; asked again after they have run. None: the job is done. Called on a thread for
-  /// copies. An exception ends the context.
+  /// Returns the commands to run next. It is called again after they have run. If it returns none, the job is
+  /// complete. Called on a thread for copies. An exception ends the context.
   virtual std::vector<std::unique_ptr<Command>> next() = 0;
 };
 struct SourceJob {
   std::shared_ptr<CommandSource> source;
 };
 
-using Job =
-    std::variant<WaitJob, RecordJob, HostJob, ValueJob, SourceJob, TransferJob, std::unique_ptr<LaunchJob>>;
+using Job = std::variant<WaitJob, RecordJob, HostJob, ValueJob, PeerJob, SourceJob, TransferJob,
+                         std::unique_ptr<LaunchJob>>;
 
 }  // namespace quern::cpu::engine

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
-/// The number in a control file; nullopt for "max" or a missing file.
+/// The number in a control file; nullopt if it is "max" or the file is missing.
 std::optional<std::uint64_t> number_in(const std::string& path) {
   std::ifstream file(path);
   std::uint64_t number = 0;
@@ -25,7 +25,7 @@ std::optional<std::uint64_t> number_in(const std::string& path) {
   return std::nullopt;
 }
 
-/// The limit of the group `path` ("/a/b") and of those above it, below `root`.
+/// The limit of the group `path` ("/a/b") and of its parents, below `root`.
 std::uint64_t group_limit(const std::string& root, std::string path, const char* file) {
   std::uint64_t limit = kNoLimit;
   for (;;) {
@@ -36,7 +36,8 @@ std::uint64_t group_limit(const std::string& root, std::string path, const char*
   }
 }
 
-/// Both versions of control groups: lines "0::/path" (v2) and "n:memory:/path" (v1) of /proc/self/cgroup.
+/// Supports both versions of control groups: lines "0::/path" (v2) and "n:memory:/path" (v1) of
+/// /proc/self/cgroup.
 std::uint64_t control_group_limit() {
   std::uint64_t limit = kNoLimit;
   std::ifstream groups("/proc/self/cgroup");

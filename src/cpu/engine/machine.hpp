@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resources that this machine gives the process.
+// The resources that this machine provides to the process.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace quern::cpu::engine {
 
-/// Bytes of memory this process may use: the machine's, or less if a control group limits it.
+/// Memory that this process may use, in bytes: that of the machine, or less if a control group limits it.
 std::uint64_t usable_memory_bytes();
 
-/// Addresses this process may have mapped (`ulimit -v`), and has.
+/// The addresses that this process may map (`ulimit -v`), and those that it has mapped.
 struct AddressLimit {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t most_bytes = kNone;
@@ -19,7 +19,7 @@ struct AddressLimit {
 };
 AddressLimit address_limit();
 
-/// Processors this process may run on (its affinity mask); at least 1.
+/// The number of processors on which this process may run (its affinity mask); at least 1.
 std::uint32_t usable_processor_count();
 
 }  // namespace quern::cpu::engine

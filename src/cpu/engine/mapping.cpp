@@ -8,7 +8,7 @@
 namespace quern::cpu::engine {
 namespace {
 
-/// All ones in every byte in which `a` and `b` differ.
+/// Returns all ones in every byte in which `a` and `b` differ.
 template <class Word>
 Word differing_bytes(Word a, Word b) {
   Word mask = 0;
@@ -19,8 +19,8 @@ Word differing_bytes(Word a, Word b) {
   return mask;
 }
 
-/// Synchronises one word. Host and kernels may write meanwhile: neither change is lost or torn; a later
-/// write takes effect the next time.
+/// Synchronises one word. Host and kernels may write concurrently: no write is lost or torn. A later write is
+/// copied at the next synchronisation.
 template <class Word>
 void bring_word(Word& host, Word& shadow, Word& agreed) {
   const std::atomic_ref<Word> at_host(host), at_shadow(shadow);
@@ -42,7 +42,7 @@ void bring_word(Word& host, Word& shadow, Word& agreed) {
   agreed = both;
 }
 
-/// As many whole words as `bytes` holds; returns their bytes.
+/// Processes as many whole words as `bytes` contains. Returns the number of bytes processed.
 template <class Word>
 std::size_t bring_words(std::byte* host, std::byte* shadow, std::byte* agreed, std::size_t bytes) {
   if (reinterpret_cast<std::uintptr_t>(host) % sizeof(Word) != 0) return 0;
@@ -71,7 +71,7 @@ void Mapping::bring_together() noexcept {
   const auto bring = [&]<class Word>(Word) {
     done += bring_words<Word>(host_ + done, shadow_->base + done, agreed + done, bytes - done);
   };
-  bring(std::uint64_t{});  // a value that is written in one piece is passed on in one
+  bring(std::uint64_t{});  // a value that is written at once is copied at once
   bring(std::uint32_t{});
   bring(std::uint16_t{});
   bring(std::uint8_t{});

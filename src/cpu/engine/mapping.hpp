@@ -10,12 +10,13 @@
 namespace quern::cpu::engine {
 
 /// Host memory that kernels can access (cuMemHostRegister with DEVICEMAP). Kernels can only address the
-/// window, and the host's pages cannot be mapped there a second time, so the window has a shadow of them, and
-/// both are synchronised before and after every launch: a byte that the host changed since the last time is
-/// copied to the shadow, one that a kernel changed is copied to the host. Copies use the host's memory
-/// instead of the shadow. So the host sees a kernel's writes once the launch has ended, as the Driver API
-/// promises for mapped memory. While a launch runs, only a kernel whose blocks all wait sees the host's
-/// writes, and the host sees those of such a kernel (Residents in resident.cpp). Thread-safe.
+/// window, and the host's pages cannot be mapped there a second time. So the window has a shadow copy, and
+/// both are synchronised before and after every launch: bytes that the host has changed since the last
+/// synchronisation are copied to the shadow, bytes that a kernel has changed are copied to the host. Driver
+/// copies access the host's memory instead of the shadow. So the host sees a kernel's writes when the launch
+/// has ended, as the Driver API promises for mapped memory. While a launch runs, its kernel sees the host's
+/// writes, and the host sees the kernel's writes, only if all of its blocks wait (Residents in resident.cpp).
+/// Thread-safe.
 class Mapping {
  public:
   Mapping(std::byte* host, std::shared_ptr<Allocation> shadow);
@@ -28,7 +29,8 @@ class Mapping {
   std::byte* const host_;
   const std::shared_ptr<Allocation> shadow_;
   base::Mutex mutex_;
-  std::unique_ptr<std::byte[]> agreed_ QUERN_GUARDED_BY(mutex_);  ///< the last contents that both sides had
+  /// the last contents that both sides had in common
+  std::unique_ptr<std::byte[]> agreed_ QUERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace quern::cpu::engine

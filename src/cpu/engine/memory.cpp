@@ -18,7 +18,7 @@ Memory::Memory(Window& window, std::uint32_t device_count, std::uint64_t total_b
   for (std::uint32_t device = 0; device < device_count; ++device)
     arenas_.push_back(make_arena(window, window.arena(device), total_bytes));
   arenas_.push_back(make_arena(window, window.host(), host_bytes));
-  // A launch cannot make it grow: its workers use the window's size at the launch.
+  // A launch cannot make it grow: its workers use the window's size from the start of the launch.
   const Range locals = window.compact() ? window.locals() : Range{};
   if (locals.bytes != 0)
     locals_ = std::make_unique<Arena>(locals, locals.bytes, narrow_spacing(locals.bytes));
@@ -168,7 +168,7 @@ std::shared_ptr<Allocation> Memory::remove_from_heap(const void* base, std::uint
 }
 
 bool Memory::remove(const Allocation& allocation) {
-  std::shared_ptr<Allocation> removed;  // released after the lock
+  std::shared_ptr<Allocation> removed;  // released after the lock is released
   const base::LockGuard lock(mutex_);
   const auto found = allocations_.find(allocation.base);
   if (found == allocations_.end() || found->second.get() != &allocation) return false;

@@ -14,7 +14,7 @@ void Output::set_sink(Sink sink) {
 void Output::write(Print print) {
   mutex_.lock();
   pending_.push_back(std::move(print));
-  if (delivering_) return mutex_.unlock();  // the thread that delivers takes it along
+  if (delivering_) return mutex_.unlock();  // the thread that delivers output will deliver this text too
   delivering_ = true;
   while (!pending_.empty()) {
     const std::vector<Print> prints = std::exchange(pending_, {});

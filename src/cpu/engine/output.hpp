@@ -13,26 +13,26 @@ namespace quern::cpu::engine {
 
 inline constexpr std::string_view kDeviceName = "quern CPU device";
 
-/// The output of one call of printf, its kernel, and the context that the kernel runs in.
+/// The output of one call of printf, with its kernel and context.
 struct Print {
   std::string text;
   std::string kernel;
   std::uint64_t owner = 0;
 };
 
-/// Delivers printf output to a function. If there is none, or it does not accept a text, the output goes to
-/// the stdout of the process. Texts are delivered whole and one at a time, by any thread, and no lock is held
-/// while the function runs. Thread-safe.
+/// Delivers printf output to a function. If there is none, or it does not accept a text, the text is written
+/// to the process's stdout. Texts are delivered whole and one at a time, by any thread; no lock is held while
+/// the function runs. Thread-safe.
 class Output {
  public:
-  /// Returns false if it did not take the text.
+  /// Returns false if it did not accept the text.
   using Sink = bool (*)(const Print& print);
 
   /// Null restores the default: stdout.
   void set_sink(Sink sink) QUERN_EXCLUDES(mutex_);
   void write(Print print) QUERN_EXCLUDES(mutex_);
-  /// Call when a launch that printed has ended. Waits until its texts are delivered and flushes stdout, so
-  /// that they precede the next output of the host.
+  /// Must be called when a launch that printed has ended. Waits until its texts are delivered and flushes
+  /// stdout, so that they come before the next output of the host.
   void flush() QUERN_EXCLUDES(mutex_);
 
  private:
@@ -44,12 +44,12 @@ class Output {
   base::ConditionVariable delivered_;
 };
 
-/// Logs a message that no CUresult can express (an internal compiler error, a thread that cannot be started),
-/// with the name of the device as its first field.
+/// Logs a message that no CUresult can express (an internal compiler error, a thread that cannot be started).
+/// Its first field is the name of the device.
 void report(std::string_view message);
 void report(LogLevel level, std::string_view message, std::vector<LogField> fields = {},
             std::string_view prefix = "quern CPU device: ");
-/// A base::EnvComplaint.
+/// Has the signature of base::EnvComplaint.
 void report_variable(const char* variable, std::string_view message);
 
 }  // namespace quern::cpu::engine

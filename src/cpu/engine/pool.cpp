@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of the groups: they take commands, run them, and wait for more.
+// The threads of the groups: they take and run commands, and wait for more.
 #include <sys/prctl.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::chrono::microseconds kPollInterval{50};
 /// A polling thread parks after this many polls without a new command: 2 ms.
 constexpr int kPollCount = 40;
-/// The time between two looks at a value that a stream waits for.
+/// The time between two checks of a value that a stream waits for.
 constexpr std::chrono::microseconds kValueInterval{20};
 
 }  // namespace
@@ -39,7 +39,7 @@ void Scheduler::start_thread(GroupId id) {
   try {
     base::start_thread([this, id] { thread_main(id); });
   } catch (const std::system_error& error) {
-    // The threads that exist, and callers that wait, do the work.
+    // The existing threads, and callers that wait, do the work.
     report(std::string("cannot start another thread: ") + error.what());
     const base::LockGuard lock(mutex_);
     --groups_[id].threads;
@@ -51,13 +51,18 @@ void Scheduler::execute(Task& task) {
     task.fault = run_launch(*task.command->launch(), *task.worker, worker_count(), watchdog_);
   } else if (auto* transfer = std::get_if<TransferJob>(&task.command->job)) {
     run(*transfer);
-    // Released before the copy counts as done: a thread that frees the memory then finds it unused.
+    // Release this before the copy counts as complete: a thread that then frees the memory finds it unused.
     transfer->keep_source.reset();
     transfer->keep_destination.reset();
   } else if (const auto* host = std::get_if<HostJob>(&task.command->job)) {
     host->function(host->user);
   } else if (const auto* value = std::get_if<ValueJob>(&task.command->job)) {
     task.again = !is_met(*value);
+    if (task.again) std::this_thread::sleep_for(kValueInterval);
+  } else if (const auto* peer = std::get_if<PeerJob>(&task.command->job)) {
+    const PeerPoint::State state = peer->point->look();
+    task.again = state == PeerPoint::State::ahead;
+    if (state == PeerPoint::State::lost) task.fault.kind = FaultKind::peer_ended;
     if (task.again) std::this_thread::sleep_for(kValueInterval);
   } else if (const auto* source = std::get_if<SourceJob>(&task.command->job)) {
     try {
@@ -80,7 +85,9 @@ void Scheduler::finish(Task& task) {
     if (!runnable_.is_over(command)) return;
   } else if (task.fault.kind != FaultKind::none) {
     FaultReport failed;
-    failed.text = "the body of a conditional node names memory or a module that is gone";
+    failed.text = task.fault.kind == FaultKind::peer_ended
+                      ? "a stream waited for an event of another process, which ended or failed before it"
+                      : "the body of a conditional node names memory or a module that is gone";
     queues_.end_domain(queues_.domain_of(stream), task.fault.kind, std::move(failed));
   }
   const Domain& domain = queues_.domain_of(stream);
@@ -115,7 +122,7 @@ Task Scheduler::wait_for_task(GroupId id) {
   }
 }
 
-/// Polls for work. Parks the thread if there has been none for some time.
+/// Polls for work. Parks the thread if there was no work for some time.
 void Scheduler::poll(GroupId id, Section& section) {
   ThreadGroup& group = groups_[id];
   group.polling = true;

@@ -8,16 +8,16 @@
 namespace quern::cpu::engine {
 namespace {
 
-/// A width or precision beyond this is cut: a kernel must not make the host allocate gigabytes.
+/// Larger widths and precisions are reduced to this: a kernel must not make the host allocate gigabytes.
 constexpr int kMaxWidth = 4096;
 
-/// `%-08.3lld` taken apart.
+/// A parsed conversion, such as `%-08.3lld`.
 struct Conversion {
   std::string flags;
   std::optional<int> width;
   std::optional<int> precision;
   bool wide = false;  ///< l, ll, j, z, t: the argument has 8 bytes
-  int half = 0;       ///< h: 1, hh: 2
+  int half = 0;       ///< 1 for h, 2 for hh
   char letter = '\0';
 };
 
@@ -85,7 +85,7 @@ class Formatter {
     return conversion;
   }
 
-  /// The next packed argument, 0 after a failed read.
+  /// Returns the next packed argument; after a failed read, returns 0.
   std::uint64_t argument(std::uint32_t size) {
     next_argument_ = (next_argument_ + size - 1) / size * size;
     const std::optional<std::uint64_t> bits = reader_.number(next_argument_, size);
@@ -138,7 +138,7 @@ class Formatter {
       host_print(conversion, "", text->c_str());
   }
 
-  /// False: not a conversion.
+  /// Returns false if it is not a valid conversion.
   bool print(const Conversion& conversion) {
     switch (conversion.letter) {
       case '%':

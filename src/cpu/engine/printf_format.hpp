@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// printf as kernels have it. Source: NVIDIA, "CUDA C++ Programming Guide", section "Formatted Output".
+// printf for kernels. Source: NVIDIA, "CUDA C++ Programming Guide", section "Formatted Output".
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace quern::cpu::engine {
 
-/// Reads device memory for printf. Nothing: the kernel may not read there.
+/// Reads device memory for printf. The functions return nothing if the kernel may not read at the address.
 struct DeviceReader {
-  /// `size` bytes (at most 8) at `address`, zero-extended.
+  /// Reads `size` bytes (at most 8) at `address`, zero-extended.
   std::function<std::optional<std::uint64_t>(std::uint64_t address, std::uint32_t size)> number;
-  /// The NUL-terminated text at `address`.
+  /// Reads the NUL-terminated text at `address`.
   std::function<std::optional<std::string>(std::uint64_t address)> text;
 };
 
@@ -23,10 +23,10 @@ struct Formatted {
   std::uint32_t argument_count = 0;
 };
 
-/// Formats as the host's printf would: flags `#- +0`, width, precision (both also `*`), sizes h l ll,
-/// conversions diouxXpeEfFgGaAcs%. `arguments` is the address of the packed arguments, each at its natural
-/// alignment after C's promotions. An unknown conversion is printed literally. Returns nothing if an address
-/// could not be read.
+/// Formats like the host's printf: flags `#- +0`, width, precision (both also `*`), sizes h l ll, conversions
+/// diouxXpeEfFgGaAcs%. `arguments` is the address of the packed arguments, each at its natural alignment
+/// after C's promotions. An unknown conversion is printed literally. Returns nothing if an address could not
+/// be read.
 std::optional<Formatted> format_printf(std::string_view format, std::uint64_t arguments,
                                        const DeviceReader& reader);
 

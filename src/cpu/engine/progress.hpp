@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes under the scheduler's mutex that threads outside must learn of. All is guarded by that mutex.
+// Changes made under the scheduler's mutex of which other threads must be notified. The mutex guards all of
+// this.
 #pragma once
 
 #include <array>
@@ -12,15 +13,15 @@
 
 namespace quern::cpu::engine {
 
-/// The kinds of work, each with threads of its own.
+/// The kinds of work. Each kind has separate threads.
 enum class GroupId : std::uint8_t { compute, copy, host, value };
 inline constexpr std::size_t kGroupCount = 4;
 
 /// Actions to carry out after the mutex is released.
 struct DeferredActions {
-  std::array<std::uint32_t, kGroupCount> notify{};  ///< parked threads
-  std::array<std::uint32_t, kGroupCount> start{};   ///< new threads
-  bool progress = false;                            ///< callers wait for progress
+  std::array<std::uint32_t, kGroupCount> notify{};  ///< parked threads to notify
+  std::array<std::uint32_t, kGroupCount> start{};   ///< threads to start
+  bool progress = false;                            ///< notify callers that wait for progress
   std::vector<std::unique_ptr<Command>> finished;   ///< to be destroyed
   std::vector<std::shared_ptr<Stream>> dropped;     ///< to be released
 
@@ -35,7 +36,7 @@ struct Progress {
   std::uint32_t waiting_callers = 0;
   DeferredActions deferred;
 
-  /// A command became ready, which a waiting caller may take, or ended.
+  /// Records that a command became ready, so that a waiting caller may take it, or ended.
   void note() noexcept {
     ++count;
     deferred.progress = waiting_callers > 0;

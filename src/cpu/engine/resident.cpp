@@ -20,11 +20,11 @@ constexpr std::uint32_t kMaxBlocks = 24;
 constexpr std::uint32_t kMaxThreads = 1536;
 constexpr std::uint64_t kSystemSharedBytes = 1024;  ///< of each block
 
-/// Between rounds in which every block only waited: first the processor is kept, then offered to other
-/// threads, then left to them.
+/// Waits between rounds in which all blocks only waited. At first it keeps the processor, then it yields it
+/// to other threads, then it sleeps.
 class Backoff {
  public:
-  /// True if it took long, so that the caller may do other work as well.
+  /// Returns true if the wait was long, so that the caller may do other work, too.
   bool rest() {
     ++rounds_;
     if (rounds_ < kSpins) {
@@ -183,7 +183,8 @@ class Residents {
       ended_ = false;
       const bool waiting = turn_of_each();
       if (fault_.kind != FaultKind::none) return fault_;
-      // Other threads may be about to release them: only after a long wait does it start another block.
+      // Other threads may be about to release the waiting blocks, so another block is started only after a
+      // long wait.
       const bool started = (job_.cooperative || !waiting || backoff.is_short_of()) && start_one();
       if (fault_.kind != FaultKind::none) return fault_;
       if (!waiting && !started && !any_taken()) break;
@@ -196,7 +197,7 @@ class Residents {
   }
 
  private:
-  /// A cooperative launch has no more blocks than fit on the device; if other threads are slow to join, one
+  /// A cooperative launch has no more blocks than fit on the device. If other threads are slow to join, one
   /// thread runs all of them.
   static std::uint64_t most(const LaunchJob& job) {
     if (job.cooperative) return job.block_count;
@@ -209,7 +210,7 @@ class Residents {
   }
   const std::vector<std::unique_ptr<ResidentBlock>>& residents() const { return worker_.residents; }
 
-  /// True if some block still waits.
+  /// Runs each started block once. Returns true if some block still waits.
   bool turn_of_each() {
     bool waiting = false;
     for (std::size_t i = 0; i < ready_; ++i) {
@@ -233,7 +234,7 @@ class Residents {
     return end;
   }
 
-  /// The next block of the grid, if there is one and it fits.
+  /// Starts the next block of the grid, if there is one and it fits.
   bool start_one() {
     if (job_.exhausted()) return false;
     ResidentBlock* resident = free_resident();
@@ -257,8 +258,8 @@ class Residents {
     if (!worker_.residents[ready_]->prepare(job_)) return no_room();
     return worker_.residents[ready_++].get();
   }
-  /// With one resident block the grid still makes progress, block after block, unless it needs several at a
-  /// time.
+  /// Handles lack of memory. With one resident block the grid still makes progress, block after block, unless
+  /// it needs several at the same time.
   ResidentBlock* no_room() {
     if (ready_ == 0 || job_.cooperative) fault_.kind = FaultKind::out_of_memory;
     return nullptr;
@@ -268,8 +269,8 @@ class Residents {
   Worker& worker_;
   const std::uint64_t most_;
   std::size_t ready_ = 0;             ///< blocks prepared for this launch
-  ResidentBlock* present_ = nullptr;  ///< the block whose memory is in the worker
-  bool ended_ = false;                ///< some block ended in this round
+  ResidentBlock* present_ = nullptr;  ///< the block whose memory is now in the worker
+  bool ended_ = false;                ///< a block ended in this round
   Fault fault_;
 };
 

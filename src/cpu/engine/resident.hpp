@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks that wait for other blocks or for the host: several of them are started on one thread and take
-// turns.
+// Runs blocks that wait for other blocks or for the host: several of them are started on one thread and run
+// in turn.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace quern::cpu::engine {
 
-/// A copy of a block's part of its lanes' local memory. Functions that are called as machine functions use
-/// none of it while the block waits.
+/// A copy of a block's part of its lanes' local memory. Functions called as machine functions do not use it
+/// while the block waits.
 class LanesLocal {
  public:
   LanesLocal() = default;
@@ -27,30 +27,30 @@ class LanesLocal {
 
   std::byte* base_ = nullptr;
   std::uint64_t stride_ = 0;
-  std::uint64_t lane_bytes_ = 0;  ///< at most
-  std::uint64_t own_bytes_ = 0;   ///< at least: without activations
+  std::uint64_t lane_bytes_ = 0;  ///< the largest number of bytes in use
+  std::uint64_t own_bytes_ = 0;   ///< the least number of bytes in use: without activations
   std::uint64_t lanes_ = 0;
   std::vector<std::uint64_t> sizes_;  ///< by lane
-  std::vector<std::byte> copy_;       ///< one lane's behind the other's
+  std::vector<std::byte> copy_;       ///< the copies of all lanes, one after another
 };
 
 /// The state of a started block while other blocks of its thread run: its stack and frames, and a copy of its
-/// shared and local memory, since those have the same addresses for all blocks of a thread.
+/// shared and local memory, which have the same addresses for all blocks of a thread.
 class ResidentBlock {
  public:
   static Expected<std::unique_ptr<ResidentBlock>> make(Worker& worker);
 
-  /// Prepares memory and stack for blocks of a launch. False if there is not enough memory.
+  /// Prepares memory and stack for blocks of a launch. Returns false if there is not enough memory.
   bool prepare(const LaunchJob& job);
   void begin(LaunchJob& job, std::uint64_t block);
-  /// Runs the block until it has ended or waits.
+  /// Runs the block until it ends or waits.
   StayEnd go_on();
   bool is_taken() const noexcept { return taken_; }
-  /// The launch was stopped: its block does not continue.
+  /// Called when the launch was stopped: its block does not continue.
   void abandon() noexcept { taken_ = false; }
   const Fault& fault() const noexcept { return run_->fault; }
 
-  /// Copies its memory into the worker's memory, and back.
+  /// Copy the block's memory into the worker's memory, and back.
   void move_in();
   void move_out();
 
@@ -72,12 +72,12 @@ class ResidentBlock {
   bool has_copy_ = false;
 };
 
-/// Starts further blocks of the launch as long as all started ones only wait, and runs each in turn, until
-/// none is left or the launch is stopped.
+/// Starts further blocks of the launch while all started ones wait, and runs all of them in turn, until none
+/// is left or the launch is stopped.
 Fault run_resident(LaunchJob& job, Worker& worker);
 
-/// The largest number of blocks of a launch that one thread runs at the same time, as on a multiprocessor of
-/// compute capability 8.9 (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+/// The largest number of blocks of a launch that one thread runs at the same time: that of a multiprocessor
+/// of compute capability 8.9 (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
 std::uint32_t resident_blocks(std::uint32_t threads, std::uint64_t shared_bytes) noexcept;
 
 }  // namespace quern::cpu::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs chunks of a launch's blocks on one thread.
+// Runs chunks of blocks of a launch on one thread.
 #include <algorithm>
 
 #include "cpu/engine/output.hpp"
@@ -14,8 +14,8 @@ struct Loop {
   Worker& worker;
   std::uint32_t worker_count;
 
-  /// Runs big grids in a few large chunks, and the last blocks one by one. Notices a fault of another worker
-  /// after at most 1,024 blocks.
+  /// Runs large grids in a few large chunks, and the last blocks one by one. Checks for a fault of another
+  /// worker at least every 1,024 blocks.
   void run() {
     constexpr std::uint64_t kMaxChunk = 1024;
     const std::uint64_t steps = std::uint64_t{16} * worker_count;
@@ -62,7 +62,7 @@ Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count, Wat
     fault = job.waits ? run_resident(job, worker) : run_chunks(job, worker, worker_count);
   }
   if (fault.kind != FaultKind::none) {
-    job.stopped.store(true, std::memory_order_relaxed);  // before the time that an explanation takes
+    job.stopped.store(true, std::memory_order_relaxed);  // set before the explanation, which takes time
     if (fault.pc != nullptr && job.explainer != nullptr) job.explainer->explain(fault, job, worker);
   }
   if (worker.printed) worker.services().output->flush();

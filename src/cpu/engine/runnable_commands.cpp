@@ -11,12 +11,14 @@ namespace {
 GroupId group_of(const Command& command) noexcept {
   if (command.launch() != nullptr) return GroupId::compute;
   if (std::holds_alternative<HostJob>(command.job)) return GroupId::host;
-  return std::holds_alternative<ValueJob>(command.job) ? GroupId::value : GroupId::copy;
+  const bool looks =
+      std::holds_alternative<ValueJob>(command.job) || std::holds_alternative<PeerJob>(command.job);
+  return looks ? GroupId::value : GroupId::copy;
 }
 
 std::size_t index_of(GroupId id) noexcept { return static_cast<std::size_t>(id); }
 
-/// True if the launch takes so long that waking a thread pays at once.
+/// True if the launch takes so long that it pays to wake another thread immediately.
 bool is_big(const LaunchJob& launch) noexcept {
   constexpr std::uint64_t kBigLaunchThreads = 4096;
   return launch.block_count > 1 &&
@@ -104,7 +106,8 @@ std::optional<Task> RunnableCommands::take(GroupId id) {
 
 std::optional<Task> RunnableCommands::take(Command& head) {
   const GroupId id = group_of(head);
-  if (id == GroupId::host || id == GroupId::value) return std::nullopt;  // only on the thread for them
+  // only the group's own thread runs these
+  if (id == GroupId::host || id == GroupId::value) return std::nullopt;
   std::optional<Task> task = try_take(head);
   if (task && task->worker != nullptr && is_big(*head.launch()))
     groups_.call_for_help(GroupId::compute, true);

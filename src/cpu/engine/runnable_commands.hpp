@@ -15,17 +15,18 @@
 
 namespace quern::cpu::engine {
 
-/// A command, or a part of a launch, that a thread has taken.
+/// A command, or a part of a launch, taken by a thread.
 struct Task {
   Command* command = nullptr;
   Worker* worker = nullptr;  ///< for a launch
   Fault fault;
-  bool again = false;                              ///< a value that memory does not have yet
-  std::vector<std::unique_ptr<Command>> commands;  ///< of a SourceJob: to run before it is asked again
+  bool again = false;  ///< the memory does not have the expected value yet, or the point is not reached
+  /// for a SourceJob: commands to run before the source is called again
+  std::vector<std::unique_ptr<Command>> commands;
 };
 
-/// The commands that threads may take, and the workers that run launches. A launch is taken by several
-/// threads, each with a worker. Guarded by the scheduler's mutex.
+/// The commands that threads may take, and the workers that run launches. Several threads, each with a
+/// worker, may take the same launch. Guarded by the scheduler's mutex.
 class RunnableCommands {
  public:
   RunnableCommands(const std::vector<std::unique_ptr<Worker>>& workers, ThreadGroups& groups,
@@ -33,23 +34,23 @@ class RunnableCommands {
   RunnableCommands(const RunnableCommands&) = delete;
   RunnableCommands& operator=(const RunnableCommands&) = delete;
 
-  /// The command is at the head of its stream, and its dependencies are met.
+  /// Adds a command that is at the head of its stream and whose dependencies are met.
   void add(Command& command);
-  /// A value is to be looked at again, after the others.
+  /// Adds the wait for a value again, after the other commands.
   void add_again(Command& command);
-  /// The launch is over before any thread took it.
+  /// Removes a launch that ended before any thread took it.
   void remove(const Command& launch);
 
   bool has_work(GroupId id) const;
-  /// For a thread of the group: the first command that can be taken. Calls for another thread if more work is
-  /// left, so a launch that ends soon wakes few threads.
+  /// For a thread of the group: returns the first command that can be taken. Requests another thread if more
+  /// work is left, so a launch that ends soon wakes few threads.
   std::optional<Task> take(GroupId id);
-  /// For a thread that waits for `head`, or for a command behind it.
+  /// For a thread that waits for `head`, or for a command after it.
   std::optional<Task> take(Command& head);
 
-  /// The thread leaves the launch: its worker is free again.
+  /// Called when the thread leaves the launch: its worker is free again.
   void give_back(const Task& task);
-  /// To be called after give_back(): true if no thread is in the launch, and none will be.
+  /// Must be called after give_back(). True if no thread runs the launch, and none will.
   bool is_over(const Command& launch);
 
   /// True if a worker runs a launch for which `matches(command)` is true.
@@ -59,7 +60,7 @@ class RunnableCommands {
       return worker->command != nullptr && matches(*worker->command);
     });
   }
-  /// Requests the threads in such launches to leave them.
+  /// Requests that the threads in such launches leave them.
   template <class Matches>
   void ask_to_leave(Matches matches) const {
     for (const std::unique_ptr<Worker>& worker : workers_)
@@ -73,9 +74,10 @@ class RunnableCommands {
   const std::vector<std::unique_ptr<Worker>>& workers_;
   ThreadGroups& groups_;
   Progress& progress_;
-  std::array<std::vector<Command*>, kGroupCount> ready_;  ///< by priority, those of one by their age
+  std::array<std::vector<Command*>, kGroupCount> ready_;  ///< by priority, and by age within a priority
   std::vector<Worker*> free_workers_;
-  const Command* cooperative_ = nullptr;  ///< the one cooperative launch that runs
+  /// the cooperative launch that is running, of which there is at most one
+  const Command* cooperative_ = nullptr;
 };
 
 }  // namespace quern::cpu::engine

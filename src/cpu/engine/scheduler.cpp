@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface to the streams, and callers that wait.
+// The interface of the streams, and waiting callers.
 #include "cpu/engine/scheduler.hpp"
 
 #include <chrono>
@@ -12,17 +12,17 @@
 namespace quern::cpu::engine {
 namespace {
 
-/// A launch that a fault of another launch ends stops at the end of a chunk of blocks. Only threads that have
-/// not reached such an end by then are sent a signal, which the host's own handlers may see.
+/// A launch that ends because of another launch's fault stops at the end of a chunk of blocks. Only threads
+/// that have not reached such an end after this time receive a signal, which the host's own handlers may see.
 constexpr std::chrono::milliseconds kTimeout{50};
-/// The same for launches that the host cancels: a caller waits for them to end.
+/// The same for launches that the host cancels, for whose end a caller waits.
 constexpr std::chrono::milliseconds kCancelTimeout{5};
-/// The signal is sent again after this time, as long as the thread is in code that is not the kernel's.
+/// The signal is sent again after this time, as long as the thread runs code outside the kernel.
 constexpr std::chrono::milliseconds kAskAgain{1};
-/// Times for exit(): how long launches may continue, and when the process has usually ended.
+/// Times for exit(): how long launches may continue, and after which time the process has usually ended.
 constexpr std::chrono::milliseconds kExitGrace{500};
 constexpr std::chrono::milliseconds kExitTime{1000};
-/// The time that a waiting caller spins before it sleeps; about the cost of a sleep and a wake-up.
+/// A waiting caller spins for this time before it sleeps. It is about the cost of a sleep and a wake-up.
 constexpr std::chrono::microseconds kCallerSpin{10};
 
 bool spin_until(const Stream& stream, std::uint64_t sequence) noexcept {
@@ -34,7 +34,7 @@ bool spin_until(const Stream& stream, std::uint64_t sequence) noexcept {
   return true;
 }
 
-/// A launch without a limit of its own gets `limit`.
+/// Sets the limit of a launch that has none.
 void set_limit(const Command& command, std::chrono::milliseconds limit) noexcept {
   if (LaunchJob* launch = command.launch(); launch != nullptr && launch->limit.count() == 0)
     launch->limit = limit;
@@ -96,11 +96,12 @@ std::shared_ptr<EventPoint> Scheduler::submit_all(const std::shared_ptr<Stream>&
   return point;
 }
 
-std::shared_ptr<EventPoint> Scheduler::record(const std::shared_ptr<Stream>& stream) {
+std::shared_ptr<EventPoint> Scheduler::record(const std::shared_ptr<Stream>& stream,
+                                              std::shared_ptr<PointObserver> observer) {
   auto point = std::make_shared<EventPoint>();
   point->stream = stream;
   auto command = std::make_unique<Command>();
-  command->job = RecordJob{point};
+  command->job = RecordJob{point, std::move(observer)};
   const Section section(*this);
   point->sequence = queues_.issued(*stream) + 1;
   queues_.enqueue(stream, std::move(command));
@@ -120,14 +121,14 @@ void Scheduler::exclude(Domain& domain, std::int64_t since_ns) {
   queues_.exclude(domain, since_ns);
 }
 
-std::shared_ptr<EventPoint> Scheduler::record(Domain& domain) {
-  // A stream for this alone, which leaves the domain when the point is reached.
+std::shared_ptr<EventPoint> Scheduler::record(Domain& domain, std::shared_ptr<PointObserver> observer) {
+  // Use a separate stream. It leaves the domain when the point is reached.
   const auto stream = std::make_shared<Stream>(domain, false);
   auto point = std::make_shared<EventPoint>();
   point->stream = stream;
   point->sequence = 1;
   auto command = std::make_unique<Command>();
-  command->job = RecordJob{point};
+  command->job = RecordJob{point, std::move(observer)};
   const Section section(*this);
   for (const std::shared_ptr<Stream>& other : queues_.streams_of(domain))
     if (const Dependency last = queues_.last_command(other); last.stream != nullptr)
@@ -172,7 +173,7 @@ void Scheduler::synchronize(const Domain& domain) {
   if (legacy.stream != nullptr) wait_until(legacy.stream, legacy.sequence);
   for (const Dependency& each : others) wait_until(each.stream, each.sequence);
   // The thread that finished the last command may still access its stream, and the caller may be about to
-  // destroy the stream with the domain.
+  // destroy the stream with the domain. Taking the mutex waits for that thread.
   const Section section(*this);
 }
 
@@ -181,7 +182,7 @@ void Scheduler::synchronize(const EventPoint& point) { wait_until(point.stream, 
 void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) {
   if (stream->completed() >= sequence) return;
   const base::NoCancellation whole;
-  std::optional<FaultSignals> fault_signals;  // this is a thread of the host's
+  std::optional<FaultSignals> fault_signals;  // this is a thread of the host
   Section section(*this);
   bool spun = false;
   std::chrono::milliseconds timeout = kTimeout;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams, the threads that serve them, and the callers that wait for them.
 //
-// There are four groups of threads, each started when first needed: compute threads run launches, one thread
-// copies and fills, one runs host functions, one looks at the values that streams wait for. So neither a long
-// kernel nor a slow host function delays a copy on another stream. A thread that waits for a stream runs the
-// stream's ready command itself: a small launch followed by a synchronisation needs no other thread.
+// There are four groups of threads; each group is started when first needed. The compute threads run
+// launches, one thread copies and fills, one runs host functions, and one checks the values and the points of
+// other processes that streams wait for. So neither a long kernel nor a slow host function delays a copy on
+// another stream. A thread that waits for a stream runs the stream's ready command itself: a small launch
+// followed by a synchronisation needs no other thread.
 //
 // A submitted job must start even if no caller waits for it, but waking a thread costs more than a small
-// launch. So one idle thread of a group *polls* for a while (sleeps briefly and looks), and only the others
-// are *parked*; a small job wakes no thread while one polls.
+// launch. So one idle thread of a group *polls* for a while (it sleeps briefly and checks), and the other
+// idle threads are *parked*. A small job wakes no thread while one polls.
 #pragma once
 
 #include <atomic>
@@ -30,51 +31,54 @@
 
 namespace quern::cpu::engine {
 
-/// Lives until the process ends: its threads are never joined. Thread-safe. Takes no other lock while it
-/// holds its own, which guards the state of the classes that it is made of: the queues of the streams, the
-/// commands that threads may take, and the groups of threads.
+/// Lives until the process ends: its threads are never joined. Thread-safe. It takes no other lock while it
+/// holds its own. That lock guards the state of its parts: the queues of the streams, the commands that
+/// threads may take, and the groups of threads.
 class Scheduler {
  public:
-  /// No launch runs for longer than its own limit or, without one, `limit`; 0: no limit.
+  /// `limit` is the time limit for launches without a limit of their own; 0: no limit.
   explicit Scheduler(std::vector<std::unique_ptr<Worker>> workers, std::chrono::milliseconds limit = {});
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
   std::uint32_t worker_count() const noexcept { return static_cast<std::uint32_t>(workers_.size()); }
 
-  /// Synchronize with the domain before its last owner releases it: the thread that finished a stream's last
-  /// command may still read the stream when callers that waited for that stream or for an event continue.
+  /// The caller must synchronise with the domain before the last owner releases it: the thread that finished
+  /// the last command of a stream may still read the stream when callers that waited for it or for an event
+  /// continue.
   static std::shared_ptr<Domain> make_domain() { return StreamQueues::make_domain(); }
   std::shared_ptr<Stream> make_stream(Domain& domain, bool blocking, int priority = 0) QUERN_EXCLUDES(mutex_);
-  /// The stream is no longer used from outside; its queued work still runs.
+  /// Called when the stream is not used from outside any more. Its queued work still runs.
   void retire(Stream& stream) QUERN_EXCLUDES(mutex_);
 
   /// Drops all commands that are submitted to the domain's streams from now on, as after a fault.
   void close(Domain& domain) QUERN_EXCLUDES(mutex_);
 
   void submit(const std::shared_ptr<Stream>& stream, Job job) QUERN_EXCLUDES(mutex_);
-  /// Submits commands one after another, with no command of another thread's in between. Returns the point
-  /// after the last one; `keep` is released there.
+  /// Submits commands one after another, without commands of other threads between them. Returns the point
+  /// after the last one, at which `keep` is released.
   std::shared_ptr<EventPoint> submit_all(const std::shared_ptr<Stream>& stream,
                                          std::vector<std::unique_ptr<Command>> commands,
                                          std::shared_ptr<const void> keep) QUERN_EXCLUDES(mutex_);
-  std::shared_ptr<EventPoint> record(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
+  std::shared_ptr<EventPoint> record(const std::shared_ptr<Stream>& stream,
+                                     std::shared_ptr<PointObserver> observer = {}) QUERN_EXCLUDES(mutex_);
   /// Commands submitted to `stream` from now on run after `point`.
   void wait_event(const std::shared_ptr<Stream>& stream, const EventPoint& point) QUERN_EXCLUDES(mutex_);
 
-  /// The host made machine code since `since_ns` and submits what needs it next. If the domain has nothing to
-  /// do, the time for which it had nothing to do since then does not count between its events
-  /// (docs/decisions/0036-event-times-without-compilation.md).
+  /// Called when the host has generated machine code since `since_ns` and is about to submit work that needs
+  /// it. If the domain has been idle meanwhile, the idle time since `since_ns` is not counted between its
+  /// events (docs/decisions/0036-event-times-without-compilation.md).
   void exclude(Domain& domain, std::int64_t since_ns) QUERN_EXCLUDES(mutex_);
 
-  /// A point after all that the domain's streams have now.
-  std::shared_ptr<EventPoint> record(Domain& domain) QUERN_EXCLUDES(mutex_);
+  /// Records a point after all current commands of the domain's streams.
+  std::shared_ptr<EventPoint> record(Domain& domain, std::shared_ptr<PointObserver> observer = {})
+      QUERN_EXCLUDES(mutex_);
   /// Commands submitted to any stream of the domain from now on run after `point`.
   void wait_event(Domain& domain, const EventPoint& point) QUERN_EXCLUDES(mutex_);
 
   /// True if all submitted commands have run.
   bool idle(const Stream& stream) QUERN_EXCLUDES(mutex_);
-  /// True if a job submitted now would have nothing to wait for.
+  /// True if a job submitted now would not have to wait.
   bool runs_at_once(const Stream& stream) QUERN_EXCLUDES(mutex_);
   /// Returns when all commands submitted before the call have run or were dropped after a fault. A fault of
   /// one launch ends all launches of its domain.
@@ -82,25 +86,25 @@ class Scheduler {
   void synchronize(const Domain& domain) QUERN_EXCLUDES(mutex_);
   void synchronize(const EventPoint& point) QUERN_EXCLUDES(mutex_);
 
-  /// Ends the launches that the stream has now, running or queued, and returns when none of them runs. Its
-  /// other commands still run, in their order. The context stays usable.
+  /// Ends the current launches of the stream, running or queued, and returns when none of them runs. Its
+  /// other commands still run, in order. The context stays usable.
   void cancel(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
   /// The same for all streams of the domain.
   void cancel(const Domain& domain) QUERN_EXCLUDES(mutex_);
 
-  /// For exit(): launches have half a second to end, then they and the commands queued behind them end as
-  /// after a fault. Other threads that wait for them return a second later; usually the process has ended by
-  /// then.
+  /// For exit(): launches have half a second to end. After that, they and the commands queued after them end
+  /// as after a fault. Other threads that wait for them return a second later; usually the process has ended
+  /// by then.
   void end_at_exit() QUERN_EXCLUDES(mutex_);
 
  private:
-  /// Holds the mutex; carries out the deferred actions whenever it releases it.
+  /// Holds the mutex. Whenever it releases the mutex, it carries out the deferred actions.
   class QUERN_SCOPED_CAPABILITY Section;
 
-  // Callers that wait (scheduler.cpp)
+  // Waiting callers (scheduler.cpp).
   void wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) QUERN_EXCLUDES(mutex_);
 
-  // The threads (pool.cpp)
+  // The threads (pool.cpp).
   void execute(Task& task) QUERN_EXCLUDES(mutex_);
   void finish(Task& task) QUERN_REQUIRES(mutex_);
   void thread_main(GroupId id);
@@ -111,7 +115,7 @@ class Scheduler {
   void carry_out(DeferredActions deferred) QUERN_EXCLUDES(mutex_);
 
   const std::vector<std::unique_ptr<Worker>> workers_;
-  const std::chrono::milliseconds limit_;  ///< of launches without one of their own; 0: none
+  const std::chrono::milliseconds limit_;  ///< of launches without a limit of their own; 0: none
   Watchdog watchdog_;
   base::Mutex mutex_;
   Progress progress_ QUERN_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to the scheduler's two source files.
+// Private to the two source files of the scheduler.
 #pragma once
 
 #include <utility>
@@ -30,7 +30,7 @@ class QUERN_SCOPED_CAPABILITY Scheduler::Section {
     outside([] {});
     condition.wait(scheduler_.mutex_, ready);
   }
-  /// The same for `duration` at most. Returns false if it was not ready in that time.
+  /// The same, for at most `duration`. Returns false if the predicate did not become true in that time.
   template <class Duration, class Predicate>
   bool wait_for(base::ConditionVariable& condition, Duration duration,
                 Predicate ready) QUERN_NO_THREAD_SAFETY_ANALYSIS {

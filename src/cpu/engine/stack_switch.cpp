@@ -13,10 +13,10 @@
 #error "the CPU device runs on x86-64"
 #endif
 
-// System V ABI: rbx, rbp, r12-r15, mxcsr's control bits and the x87 control word belong to the caller.
-// The host may have set the latter two to anything; a run begins with their defaults (nearest, denormals
-// kept, no traps) and the direction flag clear. If x87 exceptions trap in the restored state, those that a
-// run raised are cleared first: the next x87 instruction would raise them again.
+// System V ABI: rbx, rbp, r12-r15, the control bits of mxcsr and the x87 control word are callee-saved. The
+// host may have set the last two to any value. A run begins with their defaults (nearest, denormals kept, no
+// traps) and a clear direction flag. If the restored state traps x87 exceptions, exceptions that a run raised
+// are cleared first: otherwise the next x87 instruction would trap.
 asm(R"(
 .section .rodata
 .p2align 2
@@ -123,8 +123,8 @@ quern_cpu_resume_stack:
 .size quern_cpu_resume_stack, .-quern_cpu_resume_stack
 )");
 
-// Code that a fault ends leaves the upper halves of vector registers in use, which would slow down the host's
-// SSE code.
+// If a fault ends code, the upper halves of vector registers are in use, which would slow down SSE code of
+// the host. So they are cleared.
 extern "C" __attribute__((visibility("hidden"))) const bool quern_cpu_has_avx;
 const bool quern_cpu_has_avx = __builtin_cpu_supports("avx") != 0;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues of jobs. The mutex of the scheduler guards all but the atomics; it cannot be named here.
+// Queues of jobs. The scheduler's mutex guards everything except the atomics; annotations cannot name it
+// here.
 #pragma once
 
 #include <atomic>
@@ -26,17 +27,17 @@ struct Dependency {
 /// A job in its stream's queue.
 struct Command {
   enum class State : std::uint8_t {
-    queued,   ///< behind others, or its dependencies are not met
-    ready,    ///< at the head; any thread may take it
+    queued,   ///< after other commands, or its dependencies are not met
+    ready,    ///< at the head of the queue; any thread may take it
     running,  ///< taken (a launch: by at least one)
   };
   Job job;
   Stream* stream = nullptr;
   std::uint64_t sequence = 0;
   std::vector<Dependency> dependencies;
-  std::shared_ptr<const void> keep;  ///< let go of when the command is done
+  std::shared_ptr<const void> keep;  ///< released when the command is complete
   State state = State::queued;
-  std::uint32_t participants = 0;  ///< threads inside a launch
+  std::uint32_t participants = 0;  ///< threads that run the launch
 
   LaunchJob* launch() const noexcept {
     const auto* launch_job = std::get_if<std::unique_ptr<LaunchJob>>(&job);
@@ -44,7 +45,7 @@ struct Command {
   }
 };
 
-/// Jobs that run one after another.
+/// A queue of jobs that run one after another.
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
   Stream(Domain& domain, bool blocking, int priority = 0)
@@ -52,9 +53,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   bool blocking() const noexcept { return blocking_; }
   int priority() const noexcept { return priority_.load(std::memory_order_relaxed); }
-  /// For commands that become ready from now on.
+  /// Applies to commands that become ready from now on.
   void set_priority(int priority) noexcept { priority_.store(priority, std::memory_order_relaxed); }
-  /// Never reused in a process.
+  /// Unique in the process.
   std::uint64_t id() const noexcept { return id_; }
 
   /// Sequence numbers count from 1.
@@ -70,26 +71,26 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Domain* domain_;  ///< valid while a command is queued or the stream is not retired
   const std::uint64_t id_ = next_id();
   const bool blocking_;        ///< ordered against the domain's legacy stream
-  std::atomic<int> priority_;  ///< ready commands of a lower number are taken first
+  std::atomic<int> priority_;  ///< of ready commands, those with a lower number are taken first
   bool retired_ = false;
   std::deque<std::unique_ptr<Command>> queue_;
   std::uint64_t issued_ = 0;
   std::atomic<std::uint64_t> completed_{0};
-  std::shared_ptr<Stream> blocked_on_;               ///< the head waits for this stream
+  std::shared_ptr<Stream> blocked_on_;               ///< the stream for which the head waits
   std::vector<std::shared_ptr<Stream>> dependents_;  ///< streams whose head waits for this one
 };
 
 /// The streams of one context, ordered by CUDA's rules for the legacy default stream, and the fault that
-/// ended it.
+/// ended the context.
 class Domain {
  public:
   const std::shared_ptr<Stream>& legacy_stream() const noexcept { return legacy_; }
   FaultKind fault() const noexcept { return fault_.load(std::memory_order_acquire); }
-  /// After a fault: its report; does not change any more.
+  /// The report of the fault that ended the domain. It does not change.
   const FaultReport& fault_report() const noexcept { return fault_report_; }
 
  private:
-  /// The first fault counts.
+  /// Records a fault. Only the first one is kept.
   void end(FaultKind kind, FaultReport report) {
     if (fault() != FaultKind::none) return;
     fault_report_ = std::move(report);
@@ -100,11 +101,11 @@ class Domain {
   std::shared_ptr<Stream> legacy_;
   std::vector<std::shared_ptr<Stream>> streams_;
   std::int64_t excluded_ns_ = 0;   ///< Scheduler::exclude()
-  std::int64_t last_end_ns_ = 0;   ///< when a stream of it last became empty
-  std::vector<Dependency> waits_;  ///< for streams that are made later: what the domain waits for
+  std::int64_t last_end_ns_ = 0;   ///< the time at which the last busy stream of the domain became empty
+  std::vector<Dependency> waits_;  ///< dependencies of the domain, for streams that are created later
   FaultReport fault_report_;
   std::atomic<FaultKind> fault_{FaultKind::none};
-  bool closed_ = false;  ///< nothing that is submitted from now on runs
+  bool closed_ = false;  ///< commands that are submitted from now on do not run
 };
 
 }  // namespace quern::cpu::engine

@@ -51,7 +51,7 @@ void StreamQueues::exclude(Domain& domain, std::int64_t since_ns) {
   if (!is_empty(domain.legacy_) || !std::ranges::all_of(domain.streams_, is_empty)) return;
   const std::int64_t now = base::now_ns();
   domain.excluded_ns_ += now - std::max(since_ns, domain.last_end_ns_);
-  domain.last_end_ns_ = now;  // no time is taken out twice
+  domain.last_end_ns_ = now;  // no time is excluded twice
 }
 
 void StreamQueues::retire(Stream& stream) {
@@ -63,7 +63,7 @@ void StreamQueues::drop_from_domain(Stream& stream) {
   std::vector<std::shared_ptr<Stream>>& streams = stream.domain_->streams_;
   const auto found = std::find(streams.begin(), streams.end(), stream.shared_from_this());
   if (found == streams.end()) return;
-  progress_.deferred.dropped.push_back(std::move(*found));  // kept until the mutex is free
+  progress_.deferred.dropped.push_back(std::move(*found));  // kept until the mutex is released
   streams.erase(found);
 }
 
@@ -84,7 +84,7 @@ void StreamQueues::enqueue(const std::shared_ptr<Stream>& stream, std::unique_pt
 
 /// Starts all commands that can start at the head of `stream`, and of every stream that this unblocks.
 void StreamQueues::advance(const std::shared_ptr<Stream>& stream) {
-  std::vector<std::shared_ptr<Stream>> unblocked;  // rarely any: the queue of a launch takes no memory for it
+  std::vector<std::shared_ptr<Stream>> unblocked;  // rarely contains any, so it usually allocates no memory
   for (std::shared_ptr<Stream> next = stream; next != nullptr;) {
     while (start_head(next, unblocked)) {
     }
@@ -95,7 +95,7 @@ void StreamQueues::advance(const std::shared_ptr<Stream>& stream) {
   }
 }
 
-/// True if the head is done without a thread, so that the next one may start.
+/// True if the head completed without a thread, so that the next command may start.
 bool StreamQueues::start_head(const std::shared_ptr<Stream>& stream,
                               std::vector<std::shared_ptr<Stream>>& unblocked) {
   if (stream->queue_.empty() || stream->queue_.front()->state != Command::State::queued) return false;
@@ -116,6 +116,7 @@ bool StreamQueues::start_head(const std::shared_ptr<Stream>& stream,
   if (const auto* record_job = std::get_if<RecordJob>(&head.job)) {
     record_job->point->time_ns.store(base::now_ns() - stream->domain_->excluded_ns_,
                                      std::memory_order_relaxed);
+    if (record_job->observer != nullptr) record_job->observer->passed(dropped);
   } else if (!dropped && !std::holds_alternative<WaitJob>(head.job)) {
     runnable_.add(head);
     return false;
@@ -143,7 +144,8 @@ void StreamQueues::complete_head(Stream& stream) {
   if (!stream.queue_.empty()) advance(stream.shared_from_this());
 }
 
-/// The commands have the number before the head's: nobody sees the stream pass the head until they are done.
+/// The commands get the number before the head's: nobody sees the stream pass the head until they are
+/// complete.
 void StreamQueues::put_before_head(Stream& stream, std::vector<std::unique_ptr<Command>> commands) {
   Command& head = *stream.queue_.front();
   head.state = Command::State::queued;
@@ -199,7 +201,7 @@ void StreamQueues::end_domain(Domain& domain, FaultKind kind, FaultReport report
   for (const std::shared_ptr<Stream>& stream : streams) stop_head(stream);
 }
 
-/// Stops the launch at the stream's head, if there is one. If no thread has taken it, it is over.
+/// Stops the launch at the stream's head, if there is one. If no thread has taken it, it is complete.
 void StreamQueues::stop_head(const std::shared_ptr<Stream>& stream) {
   if (stream->queue_.empty()) return;
   Command& head = *stream->queue_.front();
@@ -214,10 +216,10 @@ void StreamQueues::stop_head(const std::shared_ptr<Stream>& stream) {
 }
 
 void StreamQueues::stop_launches(const std::shared_ptr<Stream>& stream) {
-  for (const std::unique_ptr<Command>& command : stream->queue_)  // start_head() drops them
+  for (const std::unique_ptr<Command>& command : stream->queue_)  // start_head() drops the stopped ones
     if (is_cancellable(*command) && command->state == Command::State::queued)
       command->launch()->stopped.store(true, std::memory_order_relaxed);
-  // The head last: no thread would take a launch that is ready and stopped.
+  // The head is last: no thread can take a launch that is both ready and stopped.
   if (!stream->queue_.empty() && is_cancellable(*stream->queue_.front())) stop_head(stream);
 }
 

@@ -12,8 +12,8 @@
 
 namespace quern::cpu::engine {
 
-/// The queues of all streams: which command may start, and the consequences of a finished one. Guarded by the
-/// scheduler's mutex.
+/// The queues of all streams: decides which command may start, and what follows when one has finished.
+/// Guarded by the scheduler's mutex.
 class StreamQueues {
  public:
   StreamQueues(RunnableCommands& runnable, Progress& progress) : runnable_(runnable), progress_(progress) {}
@@ -23,40 +23,40 @@ class StreamQueues {
   static std::shared_ptr<Domain> make_domain();
   void add(const std::shared_ptr<Stream>& stream);
   void retire(Stream& stream);
-  /// Submits the only command of a stream, which leaves the domain when that has run.
+  /// Submits the only command of a stream, which leaves the domain when the command has run.
   void enqueue_alone(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command);
-  /// Commands submitted to any stream of the domain from now on, also to streams that are made later, run
-  /// after `before`.
+  /// Commands submitted from now on to any stream of the domain, including streams created later, run after
+  /// `before`.
   void wait(Domain& domain, const Dependency& before);
-  /// Scheduler::exclude().
+  /// See Scheduler::exclude().
   void exclude(Domain& domain, std::int64_t since_ns);
   void close(Domain& domain) { domain.closed_ = true; }
   static bool is_closed(const Domain& domain) noexcept { return domain.closed_; }
 
   void enqueue(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command);
-  /// The sequence number of the last command that was submitted to the stream.
+  /// The sequence number of the last command submitted to the stream.
   std::uint64_t issued(const Stream& stream) const noexcept { return stream.issued_; }
   bool is_idle(const Stream& stream) const noexcept { return stream.queue_.empty(); }
-  /// True if a job submitted now would have nothing to wait for.
+  /// True if a job submitted now would not have to wait.
   bool runs_at_once(const Stream& stream) const;
   static Domain& domain_of(const Stream& stream) noexcept { return *stream.domain_; }
   /// The legacy stream comes first.
   std::vector<std::shared_ptr<Stream>> streams_of(const Domain& domain) const;
-  /// The last command of the stream; without a stream if it is idle.
+  /// The last command of the stream; if the stream is idle, the result has no stream.
   Dependency last_command(const std::shared_ptr<Stream>& stream) const;
-  /// The last commands of all streams of the domain that are not idle, without the legacy stream.
+  /// The last commands of all streams of the domain that are not idle, except the legacy stream.
   std::vector<Dependency> last_commands(const Domain& domain) const;
   /// The command that must run for `stream` to continue: its head, or the head of the stream that blocks it.
-  /// Null if there is none that a thread could take.
+  /// Null if no thread can take it.
   Command* head_for(const Stream& stream) const;
 
-  /// The stream's head has run.
+  /// Called when the stream's head has run.
   void complete_head(Stream& stream);
-  /// The stream's head runs again after `commands`.
+  /// Runs the stream's head again after `commands`.
   void put_before_head(Stream& stream, std::vector<std::unique_ptr<Command>> commands);
-  /// A fault ends the domain: all its launches stop.
+  /// Ends the domain because of a fault: all its launches stop.
   void end_domain(Domain& domain, FaultKind kind, FaultReport report);
-  /// Stops the launches that the stream has now; copies continue.
+  /// Stops the current launches of the stream; copies continue.
   void stop_launches(const std::shared_ptr<Stream>& stream);
 
  private:
@@ -70,7 +70,7 @@ class StreamQueues {
   Progress& progress_;
 };
 
-/// True for launches that cancelling ends: all but copies made by a kernel.
+/// True for launches that cancelling ends: all except copies made by a kernel.
 bool is_cancellable(const Command& command) noexcept;
 
 }  // namespace quern::cpu::engine

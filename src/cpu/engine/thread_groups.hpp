@@ -12,11 +12,11 @@ namespace quern::cpu::engine {
 /// The threads for one kind of work.
 struct ThreadGroup {
   std::uint32_t max_threads = 1;
-  std::uint32_t threads = 0;   ///< started
-  std::uint32_t parked = 0;    ///< waiting in `wake`, less those notified
-  std::uint32_t notified = 0;  ///< that shall leave `wake`
+  std::uint32_t threads = 0;   ///< threads that were started
+  std::uint32_t parked = 0;    ///< threads waiting in `wake`, except the notified ones
+  std::uint32_t notified = 0;  ///< threads that must leave `wake`
   bool polling = false;
-  std::uint64_t activity = 0;  ///< counts commands that became ready
+  std::uint64_t activity = 0;  ///< number of commands that became ready
   base::ConditionVariable wake;
 };
 
@@ -29,12 +29,12 @@ class ThreadGroups {
   }
   ThreadGroup& operator[](GroupId id) noexcept { return groups_[static_cast<std::size_t>(id)]; }
 
-  /// A command became ready. Urgent: a thread must look for it soon.
+  /// Called when a command became ready. Urgent: a thread must find it soon.
   void note_work(GroupId id, bool urgent) {
     ++(*this)[id].activity;
     call_for_help(id, urgent);
   }
-  /// Ensures that a thread of the group looks for work. Urgent: soon.
+  /// Ensures that a thread of the group will look for work. Urgent: soon.
   void call_for_help(GroupId id, bool urgent);
 
  private:

@@ -7,7 +7,25 @@
 namespace quern::cpu::engine {
 namespace {
 
+/// For a row of one aligned word: streams may wait for the value (ValueJob), and must not see half of it.
+template <class Word>
+bool store_at_once(const TransferJob& job, std::byte* destination, const std::byte* source) noexcept {
+  if (job.bytes != sizeof(Word) || reinterpret_cast<std::uintptr_t>(destination) % sizeof(Word) != 0)
+    return false;
+  Word value = 0;
+  if (source != nullptr)
+    std::memcpy(&value, source, sizeof value);
+  else if (job.pattern_bytes == sizeof value)
+    value = static_cast<Word>(job.pattern);
+  else
+    return false;
+  __atomic_store_n(reinterpret_cast<Word*>(destination), value, __ATOMIC_RELEASE);
+  return true;
+}
+
 void run_row(const TransferJob& job, std::byte* destination, const std::byte* source) noexcept {
+  if (store_at_once<std::uint32_t>(job, destination, source)) return;
+  if (store_at_once<std::uint64_t>(job, destination, source)) return;
   if (source != nullptr) {
     std::memmove(destination, source, job.bytes);  // a copy within one allocation may overlap
   } else if (job.pattern_bytes == 1) {
@@ -36,7 +54,7 @@ void run(const TransferJob& job) noexcept {
 
 bool is_met(const ValueJob& job) noexcept {
   std::uint64_t now = 0;
-  std::uint64_t wrapped = 0;  // the sign of now - value decides "at least"
+  std::uint64_t wrapped = 0;  // the sign of (now - value) decides "at least"
   if (job.bytes == 8) {
     now = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(job.address), __ATOMIC_ACQUIRE);
     wrapped = (now - job.value) >> 63;

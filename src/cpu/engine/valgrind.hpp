@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// If the process runs under valgrind, announces memory that is used as a stack: otherwise valgrind would warn
-// at every switch and take the memory between two stacks for one. A few instructions without effect
-// elsewhere. Source: valgrind.h, "Client Requests", for AMD64.
+// If the process runs under valgrind, announces memory that is used as a stack. Otherwise valgrind would warn
+// at every switch, and treat the memory between two stacks as part of one. Without valgrind, this is a few
+// instructions without effect. Source: valgrind.h, "Client Requests", for AMD64.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scheduling between the lanes of a warp, and between the warps of a block: turns, and barriers. No object
-// with a destructor is alive while a step runs or quern_cpu_yield is called: a launch that is ended abandons
-// them.
+// Schedules the lanes of a warp and the warps of a block: turns and barriers. No object with a destructor is
+// alive while a step runs or quern_cpu_yield is called, since ending a launch does not run destructors.
 #include "cpu/abi/warps.hpp"
 
 #include <bit>
@@ -16,9 +15,9 @@ namespace quern::cpu::engine {
 namespace {
 
 constexpr std::uint32_t kMaxWarps = 32;
-/// All lanes may be spinning in this many rounds before other warps run.
+/// All lanes may spin for this many rounds before other warps run.
 constexpr std::uint32_t kRoundsInStep = 32;
-/// The largest number of turns in a step, for any loops.
+/// The largest number of turns in a step, for loops of any kind.
 constexpr std::uint32_t kTurnsInStep = 1u << 16;
 
 std::uint32_t bit(std::uint32_t lane) { return 1u << lane; }
@@ -42,11 +41,11 @@ bool marked(std::uint32_t at, std::uint32_t mark) {
 
 // --- barriers
 
-/// One of the barriers of a block, between two times that it was complete.
+/// A barrier of a block, since it was last complete.
 struct Barrier {
   std::uint32_t waiting[kMaxWarps];  ///< lanes by warp
-  std::uint32_t arrived;             ///< threads that came without waiting
-  std::uint32_t expected;            ///< threads; 0: all of the block
+  std::uint32_t arrived;             ///< threads that arrived without waiting
+  std::uint32_t expected;            ///< expected threads; 0: all threads of the block
   std::uint32_t true_lanes;
   std::uint32_t arrived_lanes;
   std::uint32_t location;
@@ -68,8 +67,8 @@ struct Team {
   }
 };
 
-/// The threads that `lanes` of a warp count as: a warp whose live lanes have all arrived counts as 32 (PTX
-/// ISA, "bar", "barrier": the number of threads is that of whole warps).
+/// The number of threads that `lanes` of a warp count as. A warp whose live lanes have all arrived counts as
+/// 32 (PTX ISA, "bar", "barrier": thread counts are those of whole warps).
 std::uint32_t threads_of(std::uint32_t lanes, std::uint32_t live) {
   if (lanes == 0) return 0;
   return (live & ~lanes) == 0 ? kWarpSize : static_cast<std::uint32_t>(std::popcount(lanes));
@@ -85,7 +84,7 @@ bool is_complete(const Team& team, const Barrier& barrier) {
   return threads >= barrier.expected;
 }
 
-/// Releases all waiting lanes.
+/// Releases all lanes that wait at the barrier.
 void open(Team& team, Barrier& barrier) {
   for (std::uint32_t warp = 0; warp < team.warps; ++warp) {
     WarpFrame& frame = team.frame(warp);
@@ -98,7 +97,7 @@ void open(Team& team, Barrier& barrier) {
   std::memset(&barrier, 0, sizeof barrier);
 }
 
-/// After threads have ended: other threads may have waited for them only.
+/// Called after threads have ended: other threads may have waited only for them.
 void open_complete(Team& team) {
   for (Barrier& barrier : team.barriers)
     if (barrier.in_use && barrier.expected == 0 && is_complete(team, barrier)) open(team, barrier);
@@ -113,7 +112,7 @@ void open_complete(Team& team) {
 
 // --- warps
 
-/// For reports.
+/// Stores the running warp, for reports.
 void note_warp(WorkerState* worker, std::uint32_t warp) {
   worker->warp_index = warp;
   worker->running_warps = warp;
@@ -140,8 +139,8 @@ std::uint32_t location_of_wait(const Team& team, std::uint32_t warp) {
 
 /// The result of one round over the warps.
 struct Round {
-  bool ran = false;       ///< some warp had something to do
-  bool progress = false;  ///< and did not only wait
+  bool ran = false;       ///< some warp ran
+  bool progress = false;  ///< some warp did more than wait
 };
 
 Round run_round(const LaunchState* launch, WorkerState* worker, const WarpSteps& steps, Team& team,
@@ -192,7 +191,7 @@ void quern_cpu_run_warps(const LaunchState* launch, WorkerState* worker, const W
 std::uint32_t quern_cpu_choose_pc(WorkerState* worker, WarpFrame* frame) {
   if (frame->turns % kTurnsInStep == 0) return static_cast<std::uint32_t>(StepEnd::spinning);
   const std::uint32_t ready = lanes_where(*frame, [](std::uint32_t at) { return at < lane_pc::kSpinning; });
-  if (ready != 0) {  // the next lane after the one that the count of turns selects
+  if (ready != 0) {  // takes the lane after the one that the number of turns selects
     const int turn = static_cast<int>(frame->turns / kFairTurns % kWarpSize);
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(std::rotr(ready, turn)) + turn) % kWarpSize;
     return frame->pc[lane];
@@ -220,8 +219,8 @@ std::uint32_t quern_cpu_sync_lanes(WarpFrame* frame, std::uint32_t at, std::uint
            other < lane_pc::kAtBarrier;
   };
   const std::uint32_t here = lanes_where(*frame, is_here);
-  // A warp_sync synchronises with members at any other one, other operations only with members at the same
-  // instruction.
+  // A warp_sync synchronises with members at any other warp_sync. Other operations synchronise only with
+  // members at the same instruction.
   const std::uint32_t present =
       (at & lane_pc::kSync) == 0 ? here : lanes_where(*frame, [](std::uint32_t other) {
         return other < lane_pc::kAtBarrier && (other & lane_pc::kSync) != 0 &&
@@ -252,7 +251,7 @@ void quern_cpu_end_lanes(WarpFrame* frame, std::uint32_t lanes) {
   if (lanes == 0) return;
   frame->live &= ~lanes;
   for_each_lane(lanes, [&](std::uint32_t lane) { frame->pc[lane] = lane_pc::kEnded; });
-  for (std::uint32_t& at : frame->pc)  // lanes that wait for these members
+  for (std::uint32_t& at : frame->pc)  // the lanes that wait for these members
     if (marked(at, lane_pc::kAsleep)) at &= ~lane_pc::kMarks;
 }
 

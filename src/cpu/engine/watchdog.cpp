@@ -13,12 +13,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A thread that could not be interrupted, because it was in code outside the kernel, is signalled again
-/// after this time.
+/// If a thread could not be interrupted, because it ran code outside the kernel, it is signalled again after
+/// this time.
 constexpr std::chrono::milliseconds kAskAgain{1};
-/// The sleep of the thread while no launch is watched.
+/// The thread sleeps for this time while no launch is watched.
 constexpr std::chrono::hours kForLong{1};
-/// Longer limits are taken as this one: a deadline must fit the clock.
+/// Longer limits are reduced to this one, so that a deadline fits the clock.
 constexpr std::chrono::hours kLongestLimit{24 * 365};
 
 }  // namespace
@@ -27,7 +27,7 @@ Watchdog::Watch::Watch(Watchdog& watchdog, LaunchJob& job, Worker& worker)
     : watchdog_(watchdog), job_(job), worker_(worker) {
   if (job.limit.count() == 0) return;
   const std::chrono::nanoseconds now = Clock::now().time_since_epoch();
-  std::int64_t started = 0;  // by the first of its threads
+  std::int64_t started = 0;  // the start of the first of its threads
   if (job_.started_ns.compare_exchange_strong(started, now.count())) started = now.count();
   deadline_ = Clock::time_point(std::chrono::nanoseconds(started)) +
               std::min<std::chrono::nanoseconds>(job.limit, kLongestLimit);
@@ -59,7 +59,8 @@ void Watchdog::remove(const Watch& watch) {
   std::erase(watches_, &watch);
 }
 
-/// Many short launches with a limit do not wake it: their deadlines are later than the one it waits for.
+/// Many short launches with a limit do not wake the thread: their deadlines are later than the one for which
+/// it waits.
 void Watchdog::main() {
   const base::LockGuard lock(mutex_);
   for (;;) {

@@ -11,12 +11,12 @@
 
 namespace quern::cpu::engine {
 
-/// Ends launches that run for longer than their limit. Kernels carry no code for it: the threads inside get a
-/// signal, as for a fault. Its thread starts with the first launch that is watched, and is never joined.
-/// Thread-safe.
+/// Ends launches that exceed their time limit. Kernels contain no code for it: their threads receive a
+/// signal, as for a fault. The watchdog's thread starts with the first launch that is watched, and is never
+/// joined. Thread-safe.
 class Watchdog {
  public:
-  /// While it lives, the worker's thread is made to leave the launch when that takes longer than job.limit.
+  /// During its lifetime, the worker's thread is made to leave the launch when job.limit is exceeded.
   class Watch {
    public:
     Watch(Watchdog& watchdog, LaunchJob& job, Worker& worker);
@@ -43,9 +43,9 @@ class Watchdog {
   base::ConditionVariable changed_;
   std::vector<Watch*> watches_ QUERN_GUARDED_BY(mutex_);
   bool started_ QUERN_GUARDED_BY(mutex_) = false;
-  /// The thread looks then, or when it is notified.
+  /// The time at which the thread checks next, unless it is notified earlier.
   std::chrono::steady_clock::time_point wakes_ QUERN_GUARDED_BY(mutex_);
-  bool sooner_ QUERN_GUARDED_BY(mutex_) = false;  ///< some deadline is before that
+  bool sooner_ QUERN_GUARDED_BY(mutex_) = false;  ///< some deadline is before wakes_
 };
 
 }  // namespace quern::cpu::engine

@@ -17,10 +17,10 @@ namespace {
 struct Geometry {
   std::uint64_t gap_bytes;       ///< before, after, and around window_base
   std::uint64_t part_gap_bytes;  ///< between the parts
-  /// Nothing is allocated this near to window_base. For adjacent lanes only the first one's address is
-  /// checked, and if that lane does not run, its address may lie before an array that the others access: 4
-  /// GiB (compact: kCompactReachBytes) are for that. The rest separates misaligned accesses, at window_base
-  /// and a gap around it, from those that miss the first array by a gap.
+  /// Nothing is allocated this close to window_base. For adjacent lanes only the first one's address is
+  /// checked. If that lane does not run, its address may be before an array that the others access, so 4 GiB
+  /// (compact: kCompactReachBytes) are reserved for that. The rest separates misaligned accesses, at
+  /// window_base and a gap around it, from accesses that miss the first array by a gap.
   std::uint64_t lead_bytes;
   std::uint64_t shared_bytes;
 };
@@ -55,7 +55,7 @@ std::uint64_t worker_offset(const WindowLayout& layout, std::uint32_t worker) no
   const std::uint64_t local = layout.compact ? 0 : kLocalReservationBytes + is.part_gap_bytes;
   return first + worker * (is.shared_bytes + is.part_gap_bytes + local);
 }
-/// A multiple of huge pages if the window may grow.
+/// A multiple of the size of huge pages if the window may grow.
 std::uint64_t window_bytes(const WindowLayout& layout) noexcept {
   return round_up(worker_offset(layout, layout.worker_count) - geometry(layout).part_gap_bytes,
                   kHugePageBytes);
@@ -72,7 +72,7 @@ WindowLayout rounded(const WindowLayout& asked) noexcept {
 constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 /// An address range that the system usually leaves free, so that a window can grow: between 32 and 48 TiB, at
-/// another address in each process. The system treats it as a hint.
+/// a different address in each process. The system treats it as a hint.
 void* wished_address() noexcept {
   constexpr std::uint64_t kFirst = std::uint64_t{32} << 40, kStep = std::uint64_t{16} << 30, kSteps = 1024;
   std::uint64_t random = 0;
@@ -90,7 +90,7 @@ bool commit(std::byte* base, std::uint64_t bytes) noexcept {
 }
 
 void decommit(std::byte* base, std::uint64_t bytes) noexcept {
-  // One call drops the pages, the protection and the advice, and the system can merge the mappings again.
+  // One call removes the pages, the protection and the advice, and lets the system merge the mappings.
   ::mmap(base, bytes, PROT_NONE, kFlags | MAP_FIXED, -1, 0);
 }
 
@@ -117,8 +117,8 @@ Expected<std::unique_ptr<Window>> Window::reserve(const WindowLayout& asked) {
     diagnostic.hint = "raise `ulimit -v`, or lower QUERN_CPU_WORKERS or QUERN_CPU_MEMORY";
     return diagnostic;
   }
-  // The kernel aligns to pages; arenas start at huge pages. Gaps and leads are multiples of one. The unused
-  // rest is returned.
+  // The operating system aligns to pages; arenas start at huge pages. Gaps and leads are multiples of huge
+  // pages. The unused rest is unmapped.
   const std::uint64_t misaligned = reinterpret_cast<std::uintptr_t>(start) % kHugePageBytes;
   const std::uint64_t before = misaligned == 0 ? 0 : kHugePageBytes - misaligned;
   std::byte* const aligned = static_cast<std::byte*>(start) + before;
@@ -140,7 +140,7 @@ Range Window::grow(std::uint64_t bytes) {
 #endif
   void* const got = ::mmap(behind, apart + usable, PROT_NONE, kFlags | kOnlyThere, -1, 0);
   if (got == MAP_FAILED) return {};
-  if (got != behind) {  // older kernels take the address as a wish
+  if (got != behind) {  // older Linux kernels treat the address as a hint
     ::munmap(got, apart + usable);
     return {};
   }

@@ -15,8 +15,8 @@ bool inside(const std::byte* base, std::uint64_t size, std::uint64_t address, st
   return offset < size && bytes <= size - offset;
 }
 
-/// Lanes go up and down their stacks together: an odd number of cache lines from one to the next keeps them
-/// out of each other's way in the cache.
+/// Lanes use their stacks at the same depth. An odd number of cache lines between neighbouring lanes avoids
+/// conflicts in the cache.
 std::uint64_t stride_of(const WorkerNeeds& needs) noexcept {
   const std::uint64_t own = round_up(needs.local_bytes, kLocalAlignment);
   if (needs.stack_bytes == 0 && needs.activation_bytes == 0) return own;
@@ -30,7 +30,7 @@ std::uint64_t stride_of(const WorkerNeeds& needs) noexcept {
 Worker::Worker(std::uint32_t index, const Services& services, GuardedStack stack)
     : services_(services), stack_(std::move(stack)) {
   state_.shared_base = services.window->shared(index).base;
-  // In a compact window: nothing yet, which is inaccessible.
+  // In a compact window: no local memory yet, which is inaccessible.
   state_.local_base =
       services.window->compact() ? services.window->base() : services.window->local(index).base;
   state_.worker_index = index;
@@ -70,7 +70,7 @@ bool Worker::reserve_local(std::uint64_t bytes) {
     local_committed_ = bytes;
     return true;
   }
-  // Nothing of it is kept from launch to launch.
+  // In a compact window, a worker keeps no local memory between launches.
   Arena* const locals = services_.memory->locals();
   if (locals == nullptr) return false;
   if (local_committed_ != 0) locals->release(state_.local_base);

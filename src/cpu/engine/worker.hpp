@@ -27,23 +27,23 @@ struct Services {
   Output* output = nullptr;
 };
 
-/// The resources that a launch needs from every worker that runs its blocks.
+/// The resources that a launch needs in every worker that runs its blocks.
 struct WorkerNeeds {
   std::uint32_t warps = 1;
-  std::uint64_t local_bytes = 0;  ///< of a lane
-  std::uint64_t frame_bytes = 0;  ///< of a warp
-  std::uint64_t stack_bytes = 0;  ///< of a lane: local memory of called functions, behind the kernel's
-  /// The last part of local_bytes, for functions that are parts of the kernel's graph. Its first 32 bits say
-  /// how much of the lane's local memory is in use.
+  std::uint64_t local_bytes = 0;  ///< for each lane
+  std::uint64_t frame_bytes = 0;  ///< for each warp
+  std::uint64_t stack_bytes = 0;  ///< for each lane: local memory of called functions, after the kernel's
+  /// The last part of local_bytes, for functions that are part of the kernel's graph. Its first 32 bits
+  /// contain the amount of the lane's local memory in use.
   std::uint64_t activation_bytes = 0;
   bool may_overflow = false;  ///< recursive functions use an unknown amount of the worker's stack
 };
 
-/// Memory aligned to a cache line that grows on demand; growing discards its contents.
+/// Memory that is aligned to cache lines and grows on demand. Growing discards its contents.
 class AlignedMemory {
  public:
   static constexpr std::uint64_t kAlignment = 64;
-  /// False: there is no more memory.
+  /// Returns false if there is not enough memory.
   bool reserve(std::uint64_t bytes) {
     bytes = round_up(bytes, kAlignment);
     if (bytes <= bytes_) return true;
@@ -70,32 +70,33 @@ class Worker {
  public:
   static Expected<std::unique_ptr<Worker>> make(std::uint32_t index, const Services& services);
 
-  /// Prepares the worker for a launch. False if there is not enough memory.
+  /// Prepares the worker for a launch. Returns false if there is not enough memory.
   bool prepare(const WorkerNeeds& needs);
 
   WorkerState& state() noexcept { return state_; }
   const WorkerState& state() const noexcept { return state_; }
   const GuardedStack& stack() const noexcept { return stack_; }
   const Services& services() const noexcept { return services_; }
-  /// True if a kernel on this worker may touch all of [address, address + bytes): its own memory or an
+  /// True if a kernel on this worker may access all of [address, address + bytes): the worker's memory or an
   /// allocation.
   bool may_access(std::uint64_t address, std::uint64_t bytes) const;
 
-  /// The context of the running launch, to which malloc() is charged, and its device. Set with prepare().
+  /// The context of the running launch, to which malloc() is charged, and its device. The caller of prepare()
+  /// sets them.
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
-  const std::string* kernel = nullptr;  ///< its author's name for it
-  std::uint64_t heap_bytes = 0;         ///< for malloc() in kernels, in all
+  const std::string* kernel = nullptr;  ///< name of the running kernel in the author's source
+  std::uint64_t heap_bytes = 0;         ///< the total for malloc() in kernels
   /// Blocks of the running chunk: the report of a fault names these if it knows nothing more exact.
   std::uint64_t chunk_first = 0;
   std::uint64_t chunk_count = 0;
   bool printed = false;
-  // The thread that borrowed it, and the launch it runs, null for none; guarded by the scheduler's mutex,
-  // under which it is given back.
+  // The thread that borrowed the worker, and the launch that it runs (null: none). Guarded by the scheduler's
+  // mutex, which the thread holds when it returns the worker.
   pthread_t thread{};
   const Command* command = nullptr;
 
-  /// While it lives, ask_to_leave() reaches the run that the worker's thread is in.
+  /// During its lifetime, ask_to_leave() reaches the run of the worker's thread.
   class Stay {
    public:
     Stay(Worker& worker, KernelRun& run) noexcept : worker_(worker) { worker.run_.store(&run); }
@@ -109,11 +110,11 @@ class Worker {
    private:
     Worker& worker_;
   };
-  /// Requests the thread that borrowed the worker to leave its current run, if there is one; to be called
+  /// Requests that the thread that borrowed the worker leave its current run, if there is one. Must be called
   /// again until it has (request_stop). The caller must ensure that the thread has not returned the worker.
   void ask_to_leave() noexcept;
 
-  std::vector<std::unique_ptr<ResidentBlock>> residents;  ///< for blocks that take turns (resident.cpp)
+  std::vector<std::unique_ptr<ResidentBlock>> residents;  ///< blocks that run in turn (resident.cpp)
 
   ~Worker();
   Worker(const Worker&) = delete;
@@ -128,11 +129,11 @@ class Worker {
   GuardedStack stack_;
   std::uint64_t local_committed_ = 0;
   AlignedMemory frames_;
-  std::atomic<KernelRun*> run_{nullptr};  ///< null: in none
-  std::atomic<std::uint32_t> asking_{0};  ///< while not 0, `*run_` must not go
+  std::atomic<KernelRun*> run_{nullptr};  ///< null: no run
+  std::atomic<std::uint32_t> asking_{0};  ///< while not 0, `*run_` must not be destroyed
 };
 
-/// Shared memory a block may have: 99 KiB opt-in, and one for the system, as compute capability 8.9 has it.
+/// Shared memory that a block may have: 99 KiB opt-in, plus one for the system, as in compute capability 8.9.
 inline constexpr std::uint64_t kSharedBytes = std::uint64_t{100} * 1024;
 static_assert(kSharedBytes <= kCompactSharedBytes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer operations on known numbers, as ops.def defines them.
+// Folds integer operations on constants, as ops.def defines them.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace quern::cpu::ir {
 /// The low `bits` of `value`.
 std::uint64_t truncate(std::uint64_t value, std::uint32_t bits) noexcept;
 
-/// The result of `inst` for operands with the bits `args`, masked to the result's width; nothing for
-/// operations that ops.def does not fold. `bits`: width of the first operand (of the second for select).
+/// Returns the result of `inst` for operands with the bits `args`, masked to the result's width, or nothing
+/// for operations that ops.def does not fold. `bits`: width of the first operand (for select, of the second).
 std::optional<std::uint64_t> fold(const Inst& inst, std::uint32_t bits,
                                   std::span<const std::uint64_t> args) noexcept;
 

@@ -30,10 +30,11 @@ constexpr std::string_view kWidthRelations = "<>=";
 
 /// The column `types` of an operation.
 struct TypePatterns {
-  char relation = ' ';  ///< of the instruction's width to that of its first operand; ' ': none is required
+  /// compares the width of the instruction with that of its first operand; ' ': any widths
+  char relation = ' ';
   char result = '?';
-  std::string_view operands;  ///< a letter each, a blank between two
-  bool repeats = false;       ///< the last one stands for any number of operands
+  std::string_view operands;  ///< one letter for each operand, separated by blanks
+  bool repeats = false;       ///< the last operand may occur any number of times
 
   constexpr std::size_t count() const { return (operands.size() + 1) / 2; }
   constexpr char operand(std::size_t index) const { return operands[2 * std::min(index, count() - 1)]; }

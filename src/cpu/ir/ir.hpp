@@ -34,13 +34,13 @@ bool has_trait(Op op, char trait) noexcept;
 int arity(Op op) noexcept;
 /// True if an instruction may have this type and operands of these types, by its row of ops.def.
 bool types_fit(Op op, Type type, std::span<const Type> operands) noexcept;
-/// True if threads of the block wait for each other at it.
+/// True if threads of the block wait for each other at this operation.
 bool is_barrier(Op op) noexcept;
 struct Inst;
-/// True if it waits for the lanes in its last operand, a membermask.
+/// True if the instruction waits for the lanes in its last operand, a membermask.
 bool syncs_lanes(const Inst& inst) noexcept;
 
-/// An instruction and the value it makes are one thing, named by its index in Function::insts.
+/// An instruction and its result share one number: an index in Function::insts.
 using Value = std::uint32_t;
 using BlockId = std::uint32_t;
 
@@ -66,8 +66,10 @@ enum class AtomicOp : std::uint8_t {
   dec,
   fmin,
   fmax,
-  arrive,       ///< at an mbarrier (lower/async.cpp): operand arrivals; the last begins the next phase
-  arrive_drop,  ///< and they are not expected any more in later phases
+  /// arrives at an mbarrier (lower/async.cpp): the operand is the number of arrivals; the last one begins
+  /// the next phase
+  arrive,
+  arrive_drop,  ///< the same, and later phases do not expect these arrivals
 };
 enum class Semantics : std::uint8_t { weak, relaxed, acquire, release, acq_rel, sc };
 enum class Scope : std::uint8_t { none, cta, cluster, gpu, sys };
@@ -135,7 +137,8 @@ struct Attributes {
   bool is_volatile = false;
   bool invariant = false;  ///< the memory read does not change during the launch
   bool unused_result = false;
-  bool together = false;  ///< of a vote or shuffle: its lanes run it together, so that it waits for none
+  /// for a vote or shuffle: all its lanes run it at the same time, so it does not wait for lanes
+  bool together = false;
 };
 
 struct Inst {
@@ -148,9 +151,8 @@ struct Inst {
   std::uint32_t location = kNone;  ///< index into Function::locations
 };
 
-/// A straight run of instructions: phis first, one terminator last. `preds` and `succs` are in a fixed order
-/// (phi operands follow preds; a cond_br's succs are {taken, not taken}); a block may be the same predecessor
-/// twice.
+/// A basic block: phis first, one terminator last. `preds` and `succs` have a fixed order: phi operands
+/// follow preds, and the succs of a cond_br are {taken, not taken}. A block may occur twice as a predecessor.
 struct Block {
   std::vector<Value> insts;
   std::vector<BlockId> preds;
@@ -161,13 +163,13 @@ struct Block {
 struct Function {
   std::string name;
   bool kernel = false;
-  std::vector<Parameter> params;     ///< a kernel's, at their offsets in the parameter buffer
-  std::vector<Type> argument_types;  ///< a device function's flattened arguments (op arg)
+  std::vector<Parameter> params;     ///< parameters of a kernel, at their offsets in the parameter buffer
+  std::vector<Type> argument_types;  ///< flattened arguments of a device function (op arg)
   std::vector<Type> result_types;
   std::uint32_t local_bytes = 0;  ///< .local memory a lane needs
-  /// The last part of local_bytes, for activations of functions that are parts of this kernel's graph
-  /// (lower/activations.cpp); it begins with the number of bytes of local memory in use. If it is not 0,
-  /// threads may wait for others anywhere: the dispatcher runs the kernel.
+  /// The last part of local_bytes, for activations of functions that are part of this kernel's graph
+  /// (lower/activations.cpp). It begins with the number of bytes of local memory in use. If it is not 0,
+  /// threads may wait for others anywhere, so the dispatcher runs the kernel.
   std::uint32_t stack_bytes = 0;
   std::vector<Inst> insts;
   std::vector<Block> blocks;
@@ -177,17 +179,17 @@ struct Function {
   Inst& operator[](Value value) { return insts[value]; }
 };
 
-/// A module symbol: its address is known only at load, so code refers to it by index.
+/// A symbol of the module. Its address is known only at load time, so code refers to it by index.
 struct Symbol {
   std::string name;
   Space space = Space::global;
   std::uint64_t size = 0;  ///< 0: dynamic shared memory
   std::uint32_t align = 1;
-  std::uint64_t shared_offset = 0;  ///< in the block's static shared memory (space == shared)
+  std::uint64_t shared_offset = 0;  ///< offset in the static shared memory of the block (space == shared)
 };
 
-/// The address of a function, by its index in the PTX module: a number for each function, at which there is
-/// no memory. Calls through registers compare with it.
+/// The address of a function: a unique number computed from its index in the PTX module. There is no memory
+/// at this address. Calls through registers compare with it.
 constexpr std::uint64_t function_address(std::uint32_t ptx_function) {
   return 0x1000 + std::uint64_t{ptx_function} * 16;
 }
@@ -207,7 +209,7 @@ std::string print(const Function& function);
 std::int64_t sign_extend(std::uint64_t value, std::uint32_t bits) noexcept;
 /// True if `a how b`, both zero-extended numbers of `bits`.
 bool holds(Icmp how, std::uint64_t a, std::uint64_t b, std::uint32_t bits) noexcept;
-/// `a how b` is `b swapped(how) a`.
+/// `a how b` is equivalent to `b swapped(how) a`.
 Icmp swapped(Icmp how) noexcept;
 
 }  // namespace quern::cpu::ir

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IR as text. One line an instruction: `%12: i32 = iadd %3, 4   ; saxpy.cu:7`. Constants are written as
-// operands.
+// Prints IR as text, one line for each instruction: `%12: i32 = iadd %3, 4   ; saxpy.cu:7`. Constants are
+// printed as operands.
 #include <fmt/format.h>
 
 #include <bit>
@@ -39,7 +39,7 @@ std::string_view word(const std::string_view (&names)[Count], std::uint64_t inde
   return index < Count ? names[index] : "?";
 }
 
-/// The operation's own choice among a family (which comparison, which mode), or empty.
+/// The variant of an operation (which comparison, which mode), or empty.
 std::string_view variant(const Inst& inst) {
   const Attributes& a = inst.attr;
   switch (inst.op) {
@@ -103,7 +103,7 @@ std::string head(const Inst& inst) {
   return text;
 }
 
-/// The text of the number or name that an operation reads beside its operands, or empty.
+/// The number or name that an operation reads in addition to its operands, or empty.
 std::string number(const Module* module, const Inst& inst) {
   switch (inst.op) {
     case Op::param:

@@ -25,7 +25,7 @@ Diagnostic no_such_kernel(const ptx::Module& module, std::string_view kernel, st
   return diagnostic;
 }
 
-/// More memory than available, reported at the kernel.
+/// Returns the error for a kernel that needs more memory than available, with the location of the kernel.
 Diagnostic too_much(const ptx::Function& entry, const ir::Function& kernel, std::string_view file_name,
                     std::string_view code, std::string message, std::string_view hint) {
   Diagnostic diagnostic{
@@ -52,7 +52,7 @@ Diagnostic too_much_shared(const ptx::Function& entry, const ir::Function& kerne
       "make an array 'extern __shared__' and give its size at the launch, where a kernel may have more");
 }
 
-/// Counts all variables in local memory, those of called functions included.
+/// Returns the error for local memory, with the variables of the kernel and of the functions that it calls.
 Diagnostic too_much_local(const ptx::Function& entry, const ir::Function& kernel,
                           std::string_view file_name) {
   return too_much(
@@ -63,7 +63,7 @@ Diagnostic too_much_local(const ptx::Function& entry, const ir::Function& kernel
       "make the threads' local arrays smaller, or keep them in device memory, a part for each thread");
 }
 
-/// A kernel that must run in clusters of several thread blocks.
+/// Returns an error if the kernel must run in clusters of several thread blocks.
 std::optional<Diagnostic> find_cluster(const ptx::Function& entry, std::string_view file_name) {
   constexpr std::string_view kDirective = ".reqnctapercluster";
   for (const std::string& directive : entry.performance.others) {
@@ -89,7 +89,7 @@ std::optional<Diagnostic> find_cluster(const ptx::Function& entry, std::string_v
   return std::nullopt;
 }
 
-/// Structures that functions pass by value; in the memory of each thread, too.
+/// Returns an error if a function passes a structure by value that is too large for the memory of a thread.
 std::optional<Diagnostic> find_large_param(const ptx::Module& module, std::string_view file_name) {
   for (const ptx::Function& function : module.functions)
     for (const std::vector<ptx::Variable>* list :
@@ -136,8 +136,8 @@ Expected<Translation> translate(const ptx::Module& module, const ptx::Function& 
   Program program(module, static_cast<std::uint32_t>(&entry - module.functions.data()));
   Translation result;
   Diagnostics errors;
-  // The list grows during the loop if functions stay functions of the IR: translating a function finds
-  // recursive ones.
+  // The list grows during the loop if functions are not inlined: translating a function finds the recursive
+  // functions that it calls.
   for (std::size_t i = 0; i < program.functions().size(); ++i) {
     FunctionBuilder builder;
     Translator(program, builder, file_name, errors, &row_of, calls).translate(program.functions()[i]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types of calls of built-ins: a function for each name in the column `infer` of rules.def.
+// The types of calls of built-ins. Each name in the column `infer` of rules.def has a function.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace quern::frontend {
 
-/// A call of a built-in while its type is found, for the functions of rules. It lives no longer than that.
+/// A call of a built-in during type inference, as the functions of rules see it. It exists only during that.
 class BuiltinCall : private InferenceContext {
  public:
   BuiltinCall(Inference& inference, const Expr& call, const Builtin& called)
@@ -28,25 +28,25 @@ class BuiltinCall : private InferenceContext {
 
   const Expr& expr;
   const Builtin& row;
-  std::vector<const Expr*> args;  ///< those without a name
+  std::vector<const Expr*> args;  ///< arguments without a keyword
   std::vector<Type> types;        ///< of `args`
   TypeTable& table;
   Specialisation& specialisation;
   Names& names;
 
   struct Seen {
-    bool unknown = false;  ///< the type of one is not known yet
-    Type error = nullptr;  ///< of the last one with an error
+    bool unknown = false;  ///< the type of some argument is not known yet
+    Type error = nullptr;  ///< type of the last argument with an error
   };
   /// Infers the types of all arguments.
   Seen see_arguments();
-  /// An argument was given by a name that it does not have.
+  /// True if the call has a keyword that the function does not have.
   bool refused_keyword() const { return refused_keyword_; }
   Type expression(const Expr& inner) { return inference_.expression(inner); }
-  /// The type of the two arguments under an operator.
+  /// The type of the binary operator `op` on the two arguments.
   Type binary(Tok op) { return inference_.binary_types(expr, op, types[0], types[1]); }
 
-  /// Reports that the argument is not what the built-in takes, unless it fits.
+  /// Returns true if the argument fits; otherwise reports that the built-in requires `wanted`.
   bool wants(std::size_t i, bool fits, const std::string& wanted) {
     return wants(*args[i], types[i], fits, wanted);
   }
@@ -68,7 +68,7 @@ class BuiltinCall : private InferenceContext {
 };
 
 namespace infer_rules {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
   Type infer(BuiltinCall& call);
 #include "frontend/builtins/rules.def"
 }  // namespace infer_rules

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Type inference over calls: functions of the file, and types as functions.
+// Type inference for calls of functions of the file, and of types as functions.
 #include <algorithm>
 
 #include "frontend/analyse/call_types.hpp"
@@ -25,7 +25,7 @@ bool cannot_be_passed(Type type) {
 
 }  // namespace
 
-/// The value that a parameter of this type has in every call: the function or type itself.
+/// The value of a parameter of this type in every call: the function or type itself.
 Value valueless_constant(Type type) {
   Value value;
   switch (type->kind) {
@@ -78,7 +78,7 @@ Type Inference::call(const Expr& expr) {
               shown(*expr.items[0]), text_of(callee));
 }
 
-/// Sorts the arguments by parameters; returns false if they do not fit, which is reported.
+/// Assigns the arguments to parameters. If they do not fit, reports that and returns false.
 bool CallTypes::match_arguments(const Expr& expr, Declaration& callee, Arguments& out) {
   const Function* function = program_.names().body_of(callee);
   const std::size_t count = out.types.size();
@@ -87,7 +87,7 @@ bool CallTypes::match_arguments(const Expr& expr, Declaration& callee, Arguments
   for (std::size_t i = 1; i < expr.items.size(); ++i) {
     const Expr& item = *expr.items[i];
     const Type type = inference_.expression(item);
-    if (item.kind == ExprKind::unsupported) return false;  // any number of arguments
+    if (item.kind == ExprKind::unsupported) return false;  // *args: any number of arguments
     std::size_t index = position;
     if (item.kind == ExprKind::keyword) {
       const auto begin = function->parameters.begin(), end = begin + static_cast<std::ptrdiff_t>(count);
@@ -141,7 +141,8 @@ bool CallTypes::default_argument(const Expr& expr, Declaration& callee, std::siz
   return false;
 }
 
-/// Argument types in the order of the parameters, and the known values; defaults replace missing arguments.
+/// The argument types in the order of the parameters, and the known values. Defaults replace missing
+/// arguments.
 bool CallTypes::bind_arguments(const Expr& expr, Declaration& callee, Arguments& out) {
   const Function* function = program_.names().body_of(callee);
   const auto count =
@@ -156,7 +157,7 @@ bool CallTypes::bind_arguments(const Expr& expr, Declaration& callee, Arguments&
     out.unknown = out.unknown || out.types.back() == nullptr || is_error(out.types.back());
   }
   if (out.types.size() != function->parameters.size())
-    return false;  // a function as a value: refused already
+    return false;  // a function as a value: the error was reported before
   return !out.unknown;
 }
 
@@ -193,7 +194,7 @@ Type CallTypes::call_function(const Expr& expr, Declaration& callee) {
   return refused();
 }
 
-/// A function of linked CUDA C++: numbers in, a number out.
+/// A function of linked CUDA C++: its arguments and its result are numbers.
 Type CallTypes::call_external(const Expr& expr, const Declaration& callee) {
   const SignatureTypes& signature = callee.signatures.front();
   bool unknown = false;
@@ -217,7 +218,7 @@ Type CallTypes::call_external(const Expr& expr, const Declaration& callee) {
   return signature.result;
 }
 
-/// float32x4(1, 2, xy): from numbers and vectors that have as many parts together.
+/// float32x4(1, 2, xy): the arguments are numbers and vectors that together have the right number of parts.
 Type CallTypes::make_vector(const Expr& expr, Type to) {
   std::size_t parts = 0;
   bool unknown = false;

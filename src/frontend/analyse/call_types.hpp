@@ -5,7 +5,7 @@
 
 namespace quern::frontend {
 
-/// The types of calls of the file's functions and of types; built-ins have BuiltinCall.
+/// The types of calls of the file's functions and of types; BuiltinCall handles built-ins.
 class CallTypes : private InferenceContext {
  public:
   explicit CallTypes(Inference& inference) : InferenceContext(inference.context()), inference_(inference) {}
@@ -20,8 +20,8 @@ class CallTypes : private InferenceContext {
   /// The arguments of a call in the order of the function's parameters.
   struct Arguments {
     std::vector<Type> types;
-    std::vector<Value> values;  ///< unknown where they are not known at compile time
-    bool unknown = false;       ///< the type of one is not known yet, or an error
+    std::vector<Value> values;  ///< unknown if not known at compile time
+    bool unknown = false;       ///< the type of some argument is not known yet, or is an error
   };
   bool bind_arguments(const Expr& expr, Declaration& callee, Arguments& out);
   bool match_arguments(const Expr& expr, Declaration& callee, Arguments& out);

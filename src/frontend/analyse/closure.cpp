@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the names that a function takes from the function around it.
+// Finds the names that a function captures from the enclosing function.
 #include <set>
 
 #include "frontend/analyse/scope.hpp"

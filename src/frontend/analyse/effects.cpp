@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Side effects of expressions. They matter where C++ leaves the order of evaluation open.
+// Finds side effects of expressions. They matter if C++ does not specify the order of evaluation.
 #include <algorithm>
 
 #include "frontend/analyse/program.hpp"
@@ -35,20 +35,20 @@ bool call_may_fail(const Specialisation& specialisation, const Expr& expr) {
     return found != specialisation.callees.end() && found->second->may_fail;
   }
   if (callee->kind != TypeKind::builtin || expr.items.size() != 3) return false;
-  switch (callee->builtin->facts().fails) {
-    case Fails::never:
+  switch (callee->builtin->facts().debug_check) {
+    case DebugCheck::never:
       return false;
-    case Fails::index:
+    case DebugCheck::index:
       return true;
-    case Fails::divisor:
+    case DebugCheck::divisor:
       return specialisation.may_divide_by_zero(binary_operator(callee->builtin->cuda), *expr.items[2]);
   }
   return false;
 }
 
-/// Is this an index or a division that debug builds check?
+/// True if the expression itself is an index or a division that debug builds check.
 bool own_may_fail(const Specialisation& specialisation, const Expr& expr) {
-  if (specialisation.type(expr) == nullptr) return false;  // never reached
+  if (specialisation.type(expr) == nullptr) return false;  // unreachable
   if (expr.kind == ExprKind::call) return call_may_fail(specialisation, expr);
   if (expr.kind == ExprKind::binary) return specialisation.may_divide_by_zero(expr.op, *expr.items[1]);
   if (expr.kind != ExprKind::subscript) return false;
@@ -124,7 +124,7 @@ bool Specialisation::may_divide_by_zero(Tok op, const Expr& divisor) const {
   const Value& value = constant(divisor);
   if (value.is_number() && value.as_real() != 0) return false;
   const Type divisor_type = type(divisor);
-  if (divisor_type == nullptr) return false;  // never reached
+  if (divisor_type == nullptr) return false;  // unreachable
   const Range& bounds = ranges[divisor.id];
   return !is_integral(divisor_type) || !bounds.exact || (bounds.low <= 0 && bounds.high >= 0);
 }

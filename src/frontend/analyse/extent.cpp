@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the parameters that determine shapes. Shapes are known when a kernel is compiled, so a function is
-// compiled anew for each value of these, as Numba does for literals: def tile(n): return cuda.shared.array(n,
+// compiled separately for each value of these, as Numba does for literals: def tile(n): return
+// cuda.shared.array(n, float32).
 // float32).
 #include <algorithm>
 #include <set>
@@ -10,7 +11,7 @@
 namespace quern::frontend {
 namespace {
 
-/// True for cuda.shared.array and similar functions, under any name of the module.
+/// True for cuda.shared.array and similar functions, whatever name the file gives to the module.
 bool makes_memory(const Expr& callee) {
   return callee.kind == ExprKind::attribute && callee.name == "array" &&
          (callee.items[0]->name == "shared" || callee.items[0]->name == "local");
@@ -26,7 +27,7 @@ class Walker {
     for (std::size_t before = names_.size() + 1; before != names_.size();) {
       before = names_.size();
       for (const auto& [target, value] : assignments_)
-        if (mentions(*target)) add(*value);
+        if (contains(*target)) add(*value);
     }
     std::vector<bool> found;
     for (const Parameter& parameter : function_.parameters) found.push_back(names_.contains(parameter.name));
@@ -89,11 +90,11 @@ class Walker {
       if (item != nullptr) add(*item);
   }
 
-  bool mentions(const Expr& target) const {
+  bool contains(const Expr& target) const {
     if (target.kind == ExprKind::name) return names_.contains(target.name);
     return (target.kind == ExprKind::tuple || target.kind == ExprKind::list) &&
            std::any_of(target.items.begin(), target.items.end(),
-                       [&](const Expr* item) { return mentions(*item); });
+                       [&](const Expr* item) { return contains(*item); });
   }
 
   Program& program_;
@@ -125,7 +126,8 @@ std::string text_of(const Value& shape) {
 
 const std::vector<bool>& Program::shape_parameters(Declaration& declaration) {
   const auto [found, fresh] = shapes_.try_emplace(&declaration);
-  if (!fresh) return found->second;  // of a function that calls itself none, while it is looked at
+  // while a recursive function is analysed, its calls of itself return the parameters found so far
+  if (!fresh) return found->second;
   const Function* function = names_.body_of(declaration);
   if (function == nullptr || declaration.broken) return found->second;
   return found->second = Walker(*this, *function).run();

@@ -12,8 +12,8 @@ std::optional<bool> truth_of(const Value& value) {
 
 }  // namespace
 
-/// `x is None`, where x is a parameter: known for these argument types, so that the other branch need not
-/// be well-typed.
+/// Handles `x is None` for a parameter x. The outcome is known for these argument types, so the other branch
+/// need not be well-typed.
 std::optional<bool> KnownOutcomes::about_none(const Expr& expr) const {
   if (expr.kind == ExprKind::unary && expr.op == Tok::k_not) {
     const std::optional<bool> inner = about_none(*expr.items[0]);
@@ -35,7 +35,7 @@ std::uint32_t KnownOutcomes::tested(const Expr& name) const {
   return first_test_ && first != scope_.first_loads.end() ? first->second : scope_.load(name);
 }
 
-/// A number literal, a name that holds one on every path, `a.ndim`; not arithmetic on names.
+/// True for a number literal, a name that holds one on every path, and `a.ndim`; not for arithmetic on names.
 bool KnownOutcomes::is_fixed(const Expr& expr) const {
   if (expr.kind == ExprKind::attribute) return expr.name == "ndim";
   if (expr.kind != ExprKind::name) return is_literal(expr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions whose outcome is known at compile time. Numba removes such branches before type inference, and
-// Python's compiler removes operands beside a number in `and` and `or`, so types agree only if the same code
-// is removed here: docs/language.md.
+// Evaluates conditions whose outcome is known at compile time. Numba removes such branches before type
+// inference, and Python's compiler removes constant operands of `and` and `or`. So types agree only if the
+// same code is removed here: docs/language.md.
 #pragma once
 
 #include <optional>
@@ -19,11 +19,11 @@ class KnownOutcomes {
         none_(types.none),
         fixed_(scope_.versions.size(), false) {}
 
-  /// The truth of a condition; nothing if it is not known.
+  /// The outcome of a condition; nothing if it is not known.
   std::optional<bool> outcome(const Expr& condition) const;
-  /// The truth of a loop's condition at its first test: names have their values from before the loop.
+  /// The outcome of a loop's condition at its first test: names have their values from before the loop.
   std::optional<bool> at_first_test(const Expr& condition);
-  /// The version has the value of the expression.
+  /// Records that the version has the value of the expression.
   void assign(std::uint32_t version, const Expr& value) { fixed_[version] = is_fixed(value); }
 
  private:
@@ -36,7 +36,7 @@ class KnownOutcomes {
   const Specialisation& specialisation_;
   const Scope& scope_;
   Type none_;
-  std::vector<bool> fixed_;  ///< by version: is_fixed() of what was assigned
+  std::vector<bool> fixed_;  ///< by version: is_fixed() of the assigned value
   bool first_test_ = false;
 };
 

@@ -70,7 +70,7 @@ Type IndexTypes::tuple_item(const Expr& expr, Type base) {
               "items of {} differ in type, so the index must be constant", text_of(base));
 }
 
-/// t[a:b:c], all of them constants.
+/// Handles t[a:b:c] with constant bounds.
 Type IndexTypes::tuple_part(const Expr& expr, Type base) {
   const Value& whole = specialisation_.constant(*expr.items[0]);
   std::vector<Type> items;
@@ -84,7 +84,7 @@ Type IndexTypes::tuple_part(const Expr& expr, Type base) {
   return types_.tuple(std::move(items));
 }
 
-/// Python's slice.indices.
+/// Computes Python's slice.indices.
 std::vector<std::size_t> Specialisation::slice_indices(const Expr& slice, std::size_t count) const {
   const auto length = static_cast<std::int64_t>(count);
   const auto given = [&](std::size_t i) {
@@ -101,7 +101,7 @@ std::vector<std::size_t> Specialisation::slice_indices(const Expr& slice, std::s
   std::vector<std::size_t> indices;
   for (std::int64_t at = bound(0, step > 0 ? low : high); step > 0 ? at < stop : at > stop;) {
     indices.push_back(static_cast<std::size_t>(at));
-    if (step > 0 ? step >= stop - at : step <= stop - at) break;  // the next one is outside
+    if (step > 0 ? step >= stop - at : step <= stop - at) break;  // the next index is outside
     at += step;
   }
   return indices;
@@ -120,7 +120,7 @@ Type IndexTypes::indexed(Type array, const Expr& index) {
       if (field.name == specialisation_.constant(index).text) return field_view(array, field, index.place);
     return record_field(array->element, specialisation_.constant(index).text, index.place);
   }
-  // a[t] with a tuple t stands for a[t[0], t[1], ...].
+  // a[t] with a tuple t means a[t[0], t[1], ...].
   if (index.kind != ExprKind::tuple && is_tuple(whole)) {
     const bool integral = std::all_of(whole->items.begin(), whole->items.end(), is_integral);
     if (!integral || whole->items.size() > array->ndim)
@@ -133,15 +133,15 @@ Type IndexTypes::indexed(Type array, const Expr& index) {
   return index_type(array, indices, index.place);
 }
 
-/// Does indexing by this part leave the rest of the array without gaps? A slice does only at the fast end.
+/// True if indexing by this part leaves the rest of the array without gaps. A slice does so only on the
+/// fastest axis.
 bool IndexTypes::keeps_order(const Expr& index, bool at_fast_end) const {
   const Type type = specialisation_.type(index);
   if (type->kind == TypeKind::slice) return at_fast_end && index.items[2] == nullptr;
   return true;
 }
 
-/// The layout of a view, as Numba chooses it: `left` are the indices before an ellipsis, `right` those
-/// behind.
+/// The layout of a view, as in Numba. `left` are the indices before an ellipsis, `right` those after it.
 char IndexTypes::view_layout(Type array, std::vector<const Expr*> left,
                              std::vector<const Expr*> right) const {
   const bool all = left.size() + right.size() == array->ndim;
@@ -162,7 +162,7 @@ char IndexTypes::view_layout(Type array, std::vector<const Expr*> left,
   return 'A';
 }
 
-/// An element for as many whole numbers as there are dimensions, else a view.
+/// Returns the element type if there are as many integers as dimensions, otherwise a view.
 Type IndexTypes::index_type(Type array, const std::vector<const Expr*>& indices, Place place) {
   unsigned kept = 0;
   bool ellipsis = false;

@@ -11,10 +11,10 @@ class IndexTypes : private InferenceContext {
   explicit IndexTypes(Inference& inference) : InferenceContext(inference.context()), inference_(inference) {}
 
   Type subscript(const Expr& expr);
-  /// a[i:j:k] alone.
+  /// The type of a single slice a[i:j:k].
   Type slice(const Expr& expr);
   Type record_field(Type record, std::string_view field, Place place);
-  /// a.x of an array of records: that field of each, as a view.
+  /// The type of a.x for an array of records: a view of that field of each record.
   Type field_view(Type array, const Field& field, Place place);
 
  private:

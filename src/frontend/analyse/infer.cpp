@@ -7,9 +7,9 @@
 namespace quern::frontend {
 namespace {
 
-constexpr int kMostWalks = 50;                  // types only widen, a few steps each
-constexpr std::size_t kDeepestCalls = 200;      // functions that call functions
-constexpr std::size_t kMostInstances = 10'000;  // each call may double them
+constexpr int kMostWalks = 50;                  // types only become wider, in a few steps each
+constexpr std::size_t kDeepestCalls = 200;      // nested calls of functions
+constexpr std::size_t kMostInstances = 10'000;  // each call may double the number of instances
 
 }  // namespace
 
@@ -68,7 +68,7 @@ void Inference::statements(const std::vector<Stmt*>& body) {
   }
 }
 
-/// Does every path through these statements leave the function?
+/// True if every path through these statements leaves the function.
 bool Inference::leaves(const std::vector<Stmt*>& body) const {
   for (const Stmt* node : body) {
     if (specialisation_.dead[node->id]) continue;
@@ -124,7 +124,7 @@ void Inference::statement(const Stmt& node) {
 void Inference::loop(const Stmt& node) {
   for (const std::uint32_t phi : scope_.phis[node.id])
     if (scope_.versions[phi].head == kNoVersion)
-      meet(phi);  // the others once it is known which paths there are
+      meet(phi);  // the other phis are typed when it is known which paths exist
   if (node.kind == StmtKind::while_) {
     condition(*node.value);
     const std::optional<bool> first = known_.at_first_test(*node.value);
@@ -142,9 +142,10 @@ void Inference::loop(const Stmt& node) {
   for (const std::uint32_t phi : scope_.phis[node.id]) meet(phi);
 }
 
-/// The type that a loop over `iterable` gives its variable.
+/// The type of the loop variable of a loop over `iterable`.
 Type Inference::item_of(Type iterable, const Expr& expr) {
-  // An iterator over other iterables (enumerate, zip) is not a value: it must be written in the 'for' line.
+  // An iterator over other iterables (enumerate, zip) is not a value, so it must be written in the line of
+  // the 'for'.
   const bool is_call = expr.kind == ExprKind::call && specialisation_.type(*expr.items[0]) != nullptr &&
                        specialisation_.type(*expr.items[0])->kind == TypeKind::builtin;
   const auto fail_unnamed = [&] {
@@ -262,7 +263,7 @@ void Inference::assign(const Expr& target, Type type, Place from, const Expr* va
     case ExprKind::attribute:
       return assign_element(target, type, from);
     default:
-      return;  // refused already
+      return;  // the error was reported before
   }
 }
 
@@ -290,7 +291,7 @@ void Inference::assign_items(const Expr& target, Type type, Place from, const Ex
            display ? value->items[i] : nullptr);
 }
 
-/// a[i] = value, record.field = value
+/// Handles a[i] = value and record.field = value.
 void Inference::assign_element(const Expr& target, Type type, Place from) {
   const Type assigned = expression(target);
   if (assigned == nullptr || type == nullptr || is_error(assigned) || is_error(type)) return;
@@ -361,7 +362,7 @@ void Inference::returned(const Stmt& node) {
   specialisation_.result = met;
 }
 
-/// The condition of an 'if' or a 'while'.
+/// Checks the condition of an 'if' or a 'while'.
 void Inference::condition(const Expr& expr) {
   const Type type = expression(expr);
   if (type == nullptr || is_error(type) || is_number(type) || type == types_.none || is_tuple(type)) return;
@@ -456,7 +457,7 @@ Specialisation* Program::make(Declaration& declaration, const std::vector<Type>&
   infer(*this, made);
   --depth_;
   made.inferring = false;
-  made.failed = made.failed || declaration.refused;  // inferred only to find further errors
+  made.failed = made.failed || declaration.refused;  // types were inferred only to find more errors
   if (!made.failed) {
     find_ranges(made);
     find_effects(made);

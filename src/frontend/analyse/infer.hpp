@@ -11,13 +11,13 @@ namespace quern::frontend {
 /// Otherwise returns unknown.
 Value valueless_constant(Type type);
 
-/// One walk over a function's statements after the other, until no type changes; then one that reports.
+/// Walks over a function's statements repeatedly, until no type changes. Then one more walk reports errors.
 class Inference : private InferenceContext {
  public:
   Inference(Program& program, Specialisation& specialisation);
   void run();
 
-  // These are for its collaborators.
+  // Functions for collaborators.
   const InferenceContext& context() const { return *this; }
   Type expression(const Expr& expr);
   Type binary_types(const Expr& expr, Tok op, Type left, Type right);
@@ -66,7 +66,7 @@ class Inference : private InferenceContext {
   KnownOutcomes known_;
   bool changed_ = false;
   Place return_place_;
-  const Expr* callee_ = nullptr;  ///< the callee, while its type is found
+  const Expr* callee_ = nullptr;  ///< the callee, while its type is inferred
 };
 
 }  // namespace quern::frontend

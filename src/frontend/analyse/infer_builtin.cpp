@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Type inference over calls of built-ins: arguments are checked as rules.def says, then the rule gives the
-// type.
+// Type inference for calls of built-ins. Arguments are checked as rules.def specifies, then the rule computes
+// the type.
 #include <algorithm>
 
 #include "frontend/analyse/builtin_call.hpp"
@@ -8,7 +8,7 @@
 namespace quern::frontend {
 namespace {
 
-/// At `position` of the call, from 1.
+/// True if the keyword may be at `position` of the call (from 1).
 bool keyword_allowed(Keywords keywords, std::string_view name, std::size_t position) {
   switch (keywords) {
     case Keywords::none:
@@ -32,7 +32,7 @@ std::string arguments_text(const Builtin& row) {
 
 Type infer_by_rule(BuiltinCall& call) {
   constexpr Type (*kInfer[])(BuiltinCall&) = {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
   &infer_rules::infer,
 #include "frontend/builtins/rules.def"
   };
@@ -78,7 +78,7 @@ Type Inference::call_builtin(const Expr& expr, const Builtin& row) {
   BuiltinCall call(*this, expr, row);
   const RuleFacts& facts = row.facts();
   if (facts.arguments == Arguments::own) return infer_by_rule(call);
-  if (facts.stands == Stands::method && expr.items[0]->kind != ExprKind::attribute)
+  if (facts.syntax == Syntax::method && expr.items[0]->kind != ExprKind::attribute)
     return fail(expr.place, "calls", "call it where it is named: x.conjugate()",
                 "a method is no function of its own here");
   const BuiltinCall::Seen seen = call.see_arguments();

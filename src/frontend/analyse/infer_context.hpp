@@ -23,7 +23,7 @@ class InferenceContext {
         report_(program.report()) {}
   InferenceContext(const InferenceContext&) = default;
 
-  // Reports errors: only in the last walk, and never consequences of another error.
+  // Report errors: only in the last walk, and no consequences of other errors.
   template <class... Args>
   Type fail(Place place, std::string_view code, std::string hint, fmt::format_string<Args...> text,
             Args&&... args) {
@@ -34,11 +34,11 @@ class InferenceContext {
   void note(Place place, std::string message) {
     if (reporting_) report_.note(place, std::move(message));
   }
-  /// The type of an expression whose error has been reported.
+  /// The type of an expression whose error was reported.
   Type refused() const { return reporting_ ? types_.error : nullptr; }
-  /// Reports that the expression is not what is wanted, unless it fits.
+  /// Returns true if the expression fits; otherwise reports that `wanted` is required.
   bool wants(const Expr& expr, Type type, bool fits, std::string_view wanted);
-  /// The author's text.
+  /// The expression as the author wrote it.
   std::string shown(const Expr& expr) const;
 
   Program& program_;

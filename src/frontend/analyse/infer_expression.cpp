@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Type inference over expressions.
+// Type inference for expressions.
 #include <algorithm>
 
 #include "frontend/analyse/index_types.hpp"
@@ -36,8 +36,8 @@ bool is_ordering(Tok op) {
   return op == Tok::less || op == Tok::less_equal || op == Tok::greater || op == Tok::greater_equal;
 }
 
-/// For tuples, checks whether each item can be compared with its counterpart. If the lengths differ, the
-/// remaining items are ignored.
+/// For tuples, checks whether each pair of items can be compared. If the lengths differ, the remaining items
+/// are ignored.
 bool are_comparable(const TypeTable& types, Tok op, Type a, Type b) {
   if (!is_tuple(a) || !is_tuple(b)) return operation(types, op, a, b).has_value();
   if (is_valueless(a) || is_valueless(b)) return false;
@@ -124,7 +124,7 @@ Type Inference::name(const Expr& expr) {
   const Value& value = program_.names().global(expr.name);
   if (value.kind == Value::Kind::unknown) {
     if (scope_.skipped_names.contains(expr.name)) return types_.error;
-    if (!reporting_) return nullptr;  // the search for what was meant takes its time
+    if (!reporting_) return nullptr;  // the search for similar names takes time
     if (const Place later = program_.names().bound_later(expr.name); later.end > 0) {
       const Type type =
           fail(expr.place, "unknown-name", "bind it before the kernel, or leave the signature out",
@@ -158,9 +158,9 @@ Type tuple_of(TypeTable& types, const Value& tuple) {
                     : item.type != nullptr               ? item.type
                     : item.kind == Value::Kind::none     ? types.none
                     : item.kind == Value::Kind::function ? types.function(item.function)
-                    : item.kind == Value::Kind::builtin && item.builtin->facts().stands == Stands::dim3
+                    : item.kind == Value::Kind::builtin && item.builtin->facts().syntax == Syntax::dim3
                         ? types.dim3(item.builtin, item.builtin->shown())
-                    : item.kind == Value::Kind::builtin && item.builtin->facts().stands != Stands::integer
+                    : item.kind == Value::Kind::builtin && item.builtin->facts().syntax != Syntax::integer
                         ? types.builtin(item.builtin, item.builtin->shown())
                         : types.error);
   return types.tuple(std::move(items));
@@ -174,7 +174,7 @@ bool are_items(const std::vector<Type>& items) {
 
 }  // namespace
 
-/// The type of something that the file's level defines.
+/// The type of a value that is defined at the level of the file.
 Type Inference::from_value(const Value& value, const Expr& expr) {
   Value& constant = specialisation_.constants[expr.id];
   if (value.kind != Value::Kind::array) constant = value;
@@ -212,9 +212,9 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
     case Value::Kind::dtype:
       return types_.dtype(value.type);
     case Value::Kind::builtin:
-      if (value.builtin->facts().stands == Stands::dim3)
+      if (value.builtin->facts().syntax == Syntax::dim3)
         return types_.dim3(value.builtin, value.builtin->shown());
-      if (value.builtin->facts().stands == Stands::integer) return types_.int32;
+      if (value.builtin->facts().syntax == Syntax::integer) return types_.int32;
       return types_.builtin(value.builtin, value.builtin->shown());
     case Value::Kind::module_:
       return types_.module_(value.text);
@@ -228,7 +228,7 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
   return types_.error;
 }
 
-/// Something of the host program, or something that is not certain.
+/// Reports a value of the host program, or a value that is not certain.
 Type Inference::host_value(const Value& value, const Expr& expr) {
   if (!reporting_) return nullptr;
   const bool called = &expr == callee_;
@@ -239,7 +239,7 @@ Type Inference::host_value(const Value& value, const Expr& expr) {
     program_.names().report_doubt(doubt, shown(expr), expr.place);
     return types_.error;
   }
-  if (imported && !program_.names().tell(value.text)) return types_.error;  // once is enough
+  if (imported && !program_.names().tell(value.text)) return types_.error;  // report each name once
   const bool computed = value.host_kind == HostKind::computed;
   std::string hint = "kernels see module-level numbers, tuples, NumPy arrays and decorated functions";
   if (called)
@@ -262,13 +262,13 @@ Type Inference::host_value(const Value& value, const Expr& expr) {
   return types_.error;
 }
 
-/// The type of a method that builtins.def has under this path.
+/// The type of the method that builtins.def has at this path.
 Type Inference::method(std::string_view path) {
   const Builtin* row = find_builtin(path);
   return types_.builtin(row, row->shown());
 }
 
-/// np.iinfo(np.int32).max: a number of NumPy's, known here.
+/// np.iinfo(np.int32).max and similar: a constant of NumPy.
 Type Inference::numpy_limit(const Expr& expr) {
   const Expr& base = *expr.items[0];
   if (base.kind != ExprKind::call || base.items[0]->kind != ExprKind::attribute ||
@@ -303,7 +303,7 @@ Type Inference::attribute(const Expr& expr) {
     case TypeKind::array:
       return array_attribute(expr, base);
     case TypeKind::dtype:
-      if (expr.name != "type") break;  // a.dtype.type is a.dtype, as far as kernels go
+      if (expr.name != "type") break;  // a.dtype.type is the same as a.dtype in kernels
       specialisation_.constants[expr.id] = specialisation_.constant(*expr.items[0]);
       return base;
     case TypeKind::record:
@@ -488,14 +488,14 @@ Type Inference::compare(const Expr& expr) {
   return types_.boolean;
 }
 
-/// `a and b` is one of its operands, as in Python.
+/// The value of `a and b` is one of its operands, as in Python.
 Type Inference::logical(const Expr& expr) {
   Type result = nullptr;
   std::vector<const Expr*> left;
   for (const Expr* item : expr.items) {
     const Type type = expression(*item);
     const std::optional<bool> known = item == expr.items.back() ? std::nullopt : known_.outcome(*item);
-    if (known == (expr.op == Tok::k_and)) continue;  // not the value of the expression
+    if (known == (expr.op == Tok::k_and)) continue;  // this operand is never the value of the expression
     left.push_back(item);
     if (type != nullptr && !is_error(type)) {
       if (is_number(type))
@@ -503,8 +503,7 @@ Type Inference::logical(const Expr& expr) {
       else
         fail(item->place, "types", "", "'{}' does not take {}", text_of(expr.op), text_of(type));
     }
-    if (known)
-      break;  // the value where the ones before let a thread come to it: nothing behind it is reached
+    if (known) break;  // if this operand is evaluated, it is the value, and later operands are unreachable
   }
   if (left.size() != expr.items.size()) specialisation_.left_operands[expr.id] = std::move(left);
   return result;

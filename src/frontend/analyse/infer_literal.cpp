@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types of literals, and values of operators on known numbers.
+// The types of literals, and results of operators on known numbers.
 #include "frontend/analyse/infer.hpp"
 
 namespace quern::frontend {
 
-/// Null if the value is not known here.
+/// Null if the expression is no literal.
 Type Inference::literal(const Expr& expr) {
   const Value value = literal_value(expr);
   if (!value.is_any_number()) {
@@ -20,7 +20,7 @@ Type Inference::literal(const Expr& expr) {
   return fail(expr.place, "types", "integers have 64 bits", "this number does not fit an integer");
 }
 
-/// The types of a literal's parts do not affect its type; they are set for code that walks over expressions.
+/// The parts of a literal do not affect its type. Their types are set for code that walks over expressions.
 void Inference::fill_literal(const Expr& expr) {
   for (const Expr* item : expr.items) fill_literal(*item);
   const Value value = literal_value(expr);

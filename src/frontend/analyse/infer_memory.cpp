@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays that kernels make, and the elements that atomics work on.
+// Type inference for arrays that kernels create, and for the elements that atomics access.
 #include <algorithm>
 
 #include "frontend/analyse/builtin_call.hpp"
@@ -128,7 +128,8 @@ Type make_array(BuiltinCall& call, Space space) {
   return array;
 }
 
-/// Does the index name one element, as atomics and cache hints want it? An array of no dimensions takes any.
+/// True if the index selects one element, as atomics and cache hints require. An array without dimensions
+/// accepts any index.
 bool check_index(BuiltinCall& call, const Expr& expr, Type index, Type array) {
   const std::size_t count = is_tuple(index) ? index->items.size() : 1;
   const bool integral = is_tuple(index) ? std::all_of(index->items.begin(), index->items.end(), is_integral)
@@ -140,8 +141,8 @@ bool check_index(BuiltinCall& call, const Expr& expr, Type index, Type array) {
   return false;
 }
 
-/// Checks the array and the index of cuda.ldcg(array, index) and cuda.stcg(array, index, value); false after
-/// an error.
+/// Checks the array and the index of cuda.ldcg(array, index) and cuda.stcg(array, index, value). Returns
+/// false after an error.
 bool check_hint(BuiltinCall& call, bool stores) {
   const Type array = call.types[0];
   if (!is_array(array) || !is_number(array->element) || is_complex(array->element) ||
@@ -158,7 +159,7 @@ bool check_hint(BuiltinCall& call, bool stores) {
   return check_index(call, *call.args[1], call.types[1], array);
 }
 
-/// The elements that an atomic works on.
+/// The element types that an atomic supports.
 enum class Elements : std::uint8_t { numbers, integers, unsigned_integers };
 
 bool works_on(Elements elements, Type element) {
@@ -187,7 +188,8 @@ const char* elements_hint(Elements elements) {
   return "";
 }
 
-/// An atomic whose values begin at argument `first_value`; an index stands before them, or nothing does.
+/// An atomic operation whose values begin at argument `first_value`. The argument before them is an index, or
+/// there is none.
 Type atomic_on(BuiltinCall& call, Elements elements, std::size_t first_value) {
   const Type array = call.types[0];
   const Place place = call.args[0]->place;

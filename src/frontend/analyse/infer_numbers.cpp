@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types of calls of built-ins that work on numbers, tuples and iterables.
+// Type inference for built-ins on numbers, tuples and iterables.
 #include <algorithm>
 
 #include "frontend/analyse/builtin_call.hpp"
@@ -35,13 +35,14 @@ Type number_in_text(BuiltinCall& call) {
   return call.table.float64;
 }
 
-/// Two reals, or two integers if `integers_too`.
+/// A function of two real numbers, or of two integers if `integers_too`.
 Type two_reals(BuiltinCall& call, bool integers_too) {
   if (!call.number(0) || !call.number(1)) return call.refused();
   return real_operand2(call.table, call.types[0], call.types[1], integers_too);
 }
 
-/// math.prod((a, b, c)): of items that are all numbers. Null unless they are; `integers`: all are.
+/// math.prod((a, b, c)): the type if all items are numbers, otherwise null. `integers` is set to true if all
+/// are integers.
 Type over_tuple(BuiltinCall& call, bool& integers) {
   integers = true;
   for (std::size_t i = 0; i < call.args.size(); ++i) {
@@ -62,12 +63,12 @@ bool can_be_printed(Type type) {
          (is_tuple(type) && all_real(type->items));
 }
 
-/// int32 and smaller give int32, as in Numba; unsigned ones uint64.
+/// Arguments of int32 and smaller types give int32, as in Numba; unsigned ones give uint64.
 Type range_of_types(TypeTable& table, const std::vector<Type>& types, const std::vector<const Expr*>& args) {
   bool all_unsigned = true, narrow = true;
   for (std::size_t i = 0; i < types.size(); ++i) {
     const bool is_unsigned = is_integer(types[i]) && !types[i]->is_signed;
-    // A literal fits any type of the others.
+    // A literal fits every type of the other arguments.
     const bool literal = args[i]->kind == ExprKind::integer;
     all_unsigned = all_unsigned && (is_unsigned || (literal && types.size() > 1));
     narrow = narrow && types[i]->bits <= 32 && !(is_unsigned && types[i]->bits == 32);
@@ -297,11 +298,14 @@ Type infer_rules::print(BuiltinCall& call) {
 
 Type infer_rules::same_integer(BuiltinCall& call) { return call.whole(0) ? call.types[0] : call.refused(); }
 Type infer_rules::find_first(BuiltinCall& call) { return call.whole(0) ? call.table.uint32 : call.refused(); }
+Type infer_rules::bitwise_count(BuiltinCall& call) {
+  return call.whole(0) ? call.table.uint8 : call.refused();
+}
 Type infer_rules::bit_reverse(BuiltinCall& call) {
   return call.whole(0) ? call.table.integer(call.types[0]->bits <= 32 ? 32 : 64, false) : call.refused();
 }
 
-/// A function with types of its own: libdevice's, cmath's, float16's.
+/// A function with explicit types: those of libdevice, cmath, float16.
 Type infer_rules::typed(BuiltinCall& call) {
   std::vector<Type>& types = call.types;
   std::vector<std::pair<const Expr*, Type>> named;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types of calls of built-ins about the launch and about threads that work together.
+// Type inference for built-ins about the launch and about cooperating threads.
 #include "frontend/analyse/builtin_call.hpp"
 
 namespace quern::frontend {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel with everything it calls, each function once for each list of argument types.
+// A kernel with all functions that it calls; each function occurs once for each list of argument types.
 #pragma once
 
 #include <deque>
@@ -17,17 +17,17 @@ namespace quern::frontend {
 
 enum class Space : std::uint8_t { shared, dynamic_shared, local, constant };
 
-/// The memory behind cuda.shared.array and similar functions.
+/// The memory of cuda.shared.array and similar functions.
 struct Storage {
   Space space = Space::shared;
   Type element = nullptr;
   std::vector<std::int64_t> extents;
-  const Value* values = nullptr;  ///< of constant memory
-  std::string_view name;          ///< the module's name for them
+  const Value* values = nullptr;  ///< contents of constant memory
+  std::string_view name;          ///< name of the values in the module
 };
 
-/// The possible values of an integer. If `exact` is false, the bounds hold unless 64 bits overflowed in a
-/// step before.
+/// The possible values of an integer. If `exact` is false, the bounds only hold if no earlier step overflowed
+/// 64 bits.
 struct Range {
   std::int64_t low = INT64_MIN;
   std::int64_t high = INT64_MAX;
@@ -42,37 +42,37 @@ struct Specialisation {
   Declaration* declaration = nullptr;
   const Scope* scope = nullptr;
   std::vector<Type> parameters;
-  std::vector<Value> values;  ///< of parameters that make shapes; unknown for the others
+  std::vector<Value> values;  ///< values of parameters that determine shapes; unknown for other parameters
   Type result = nullptr;      ///< null until known
-  bool kernel = false;        ///< the one that is launched; a kernel that is called is a device function
+  bool kernel = false;        ///< the launched function; a kernel that another one calls is a device function
   bool inferring = false;
   bool recursive = false;
   bool failed = false;
-  Effects effects = Effects::writes;  ///< of a call
-  bool may_fail = true;               ///< of a call, in a debug build
-  std::vector<Type> types;            ///< of expressions
+  Effects effects = Effects::writes;  ///< effects of a call
+  bool may_fail = true;               ///< a call may fail in a debug build
+  std::vector<Type> types;            ///< types of expressions
   std::vector<Effects> expr_effects;
-  std::vector<bool> expr_may_fail;  ///< is there an index or a divisor in it that debug builds check?
+  std::vector<bool> expr_may_fail;  ///< the expression contains an index or a divisor that debug builds check
   std::vector<Type> version_types;
-  std::vector<Value> constants;  ///< of expressions; unknown where they are not
+  std::vector<Value> constants;  ///< constants of expressions; otherwise unknown
   std::vector<Value> version_constants;
   std::vector<const Storage*> version_storage;
-  std::map<std::uint32_t, Storage> storages;         ///< by expr id of the call that makes it
-  std::map<std::uint32_t, Specialisation*> callees;  ///< by expr id of the call
-  std::vector<Range> ranges;                         ///< of expressions of integers
+  std::map<std::uint32_t, Storage> storages;         ///< by id of the call that creates it
+  std::map<std::uint32_t, Specialisation*> callees;  ///< by id of the call expression
+  std::vector<Range> ranges;                         ///< ranges of integer expressions
   std::vector<Range> version_ranges;
-  /// For the stmt id of an `if` and the expr id of a conditional: the outcome, if it is known at compile
-  /// time: `x is None` by these parameters, `N > 3` by the module's numbers. For a `while`: the outcome of
-  /// its first test.
+  /// By stmt id of an `if` and expr id of a conditional expression: the outcome, if it is known at compile
+  /// time, such as `x is None` for these parameters or `N > 3` with a constant of the module. For a `while`:
+  /// the outcome of its first test.
   std::map<std::uint32_t, bool> known_branches;
   std::map<std::uint32_t, bool> known_choices;
-  /// By expr id of an `and` or `or`: the operands that remain after known ones are removed.
+  /// By expr id of an `and` or `or`: the operands that remain after known ones were removed.
   std::map<std::uint32_t, std::vector<const Expr*>> left_operands;
-  std::vector<bool> dead;  ///< by stmt id: never reached with these parameters
+  std::vector<bool> dead;  ///< by stmt id: unreachable with these parameters
 
   Type type(const Expr& expr) const { return types[expr.id]; }
   std::optional<bool> known_branch(const Stmt& node) const { return find(known_branches, node.id); }
-  /// May a thread come to the phi by this operand's path?
+  /// True if a thread may reach the phi over the operand's path.
   bool arrives(const Operand& operand) const {
     return find(known_branches, operand.decided_by).value_or(operand.outcome) == operand.outcome;
   }
@@ -85,9 +85,9 @@ struct Specialisation {
                : std::vector<const Expr*>(logical.items.begin(), logical.items.end());
   }
   const Value& constant(const Expr& expr) const { return constants[expr.id]; }
-  /// Can `divisor` be 0 in `x op divisor`?
+  /// True if `divisor` can be 0 in `x op divisor`.
   bool may_divide_by_zero(Tok op, const Expr& divisor) const;
-  /// The indices of a tuple's items that t[a:b:c] takes; its bounds are constants.
+  /// The indices of a tuple's items that t[a:b:c] selects; the bounds are constants.
   std::vector<std::size_t> slice_indices(const Expr& slice, std::size_t count) const;
 
  private:
@@ -102,13 +102,14 @@ class Program {
  public:
   explicit Program(Names& names) : names_(names) {}
 
-  /// The device function for these argument types, its types inferred; `values` are the arguments if they are
-  /// known, and matter if they determine shapes. `from` is the call, for notes. Null if its text has errors.
+  /// Returns the device function for these argument types, with inferred types. `values` are the arguments
+  /// that are known; only those that determine shapes are used. `from` is the call, for notes. Null if the
+  /// function's text has errors.
   Specialisation* specialisation(Declaration& declaration, const std::vector<Type>& parameters,
                                  std::vector<Value> values, Place from);
-  /// The kernel, with all that it calls.
+  /// Returns the kernel, with all functions that it calls.
   Specialisation* kernel(Declaration& declaration, const std::vector<Type>& parameters);
-  /// Flags the parameters that determine shapes, in the function or in what it calls.
+  /// Returns, for each parameter, whether it determines shapes in the function or in one that it calls.
   const std::vector<bool>& shape_parameters(Declaration& declaration);
   /// The declaration of a nested function.
   Declaration& declaration_of(Function& function);
@@ -119,10 +120,10 @@ class Program {
 
  private:
   const Scope* scope_of(Declaration& declaration);
-  /// `known`: the map in which later calls find it; null for the kernel, which is never called.
+  /// `known`: the map in which later calls find the result; null for the kernel, which is never called.
   Specialisation* make(Declaration& declaration, const std::vector<Type>& parameters,
                        std::vector<Value> values, Specialisation** known);
-  /// Clears the values that determine no shape, and returns a text that differs if shapes do.
+  /// Removes the values that determine no shape. Returns a text that differs if shapes differ.
   std::string keep_shapes(Declaration& declaration, const std::vector<Type>& types,
                           std::vector<Value>& values);
 
@@ -139,15 +140,15 @@ class Program {
 
 /// Infers the types of all expressions and versions; reports expressions without a type.
 void infer(Program& program, Specialisation& specialisation);
-/// Finds the side effects of expressions and of the whole function, and whether debug builds check them;
-/// those of its callees are known.
+/// Finds the side effects of expressions and of the whole function, and whether debug builds check them.
+/// Those of its callees must be known.
 void find_effects(Specialisation& specialisation);
 /// The start of an enumerate(...), or null.
 inline const Expr* enumerate_start(const Expr& call) {
   if (call.items.size() < 3) return nullptr;
   return call.items[2]->kind == ExprKind::keyword ? call.items[2]->items[0] : call.items[2];
 }
-/// Bounds the integers.
+/// Finds the ranges of integers.
 void find_ranges(Specialisation& specialisation);
 
 }  // namespace quern::frontend

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds of integers: an index that cannot be negative need not wrap, and values that fit 32 bits are
-// computed in 32 bits. The parts:
+// Finds bounds of integers. An index that cannot be negative need not be wrapped, and values that fit 32 bits
+// are computed in 32 bits. The parts:
 //
 //   range_arithmetic  bounds of types and operators
 //   range_rules       bounds of built-ins, attributes and items of tuples
@@ -19,7 +19,7 @@ namespace {
 constexpr int kWalksBeforeWidening = 3;
 constexpr int kMostWalks = 16;
 
-/// Does control never reach the end of this body?
+/// True if control never reaches the end of this body.
 bool leaves(const std::vector<Stmt*>& body) {
   if (body.empty()) return false;
   const Stmt& last = *body.back();
@@ -85,7 +85,7 @@ class RangeFinder {
       if (!versions_.changed()) break;
     }
     versions_.finish();
-    statements(scope_.function->body);  // expressions under the final bounds
+    statements(scope_.function->body);  // visit expressions again, with the final bounds
     specialisation_.version_ranges = versions_.take();
   }
 
@@ -243,7 +243,7 @@ class RangeFinder {
     if (expr.kind != ExprKind::name || scope_.load(expr) == kNoVersion) return;
     const Type type = specialisation_.type(expr), other_type = specialisation_.type(other);
     if (!is_integer(type) || !is_integral(other_type)) return;
-    // Compared as float64, 64-bit integers of different sign may round.
+    // In a comparison as float64, 64-bit integers of different sign may be rounded.
     if (type->bits == 64 && other_type->bits == 64 && type->is_signed != other_type->is_signed) return;
     const std::uint32_t version = scope_.load(expr);
     Range range = versions_.here(version);
@@ -341,7 +341,7 @@ class RangeFinder {
       case ExprKind::unary:
         if (is_nothing(range_of(*expr.items[0]))) return kNothing;
         if (const Type own = specialisation_.type(*expr.items[0]); is_integer(own) && expr.op != Tok::plus) {
-          // Converts to the operand's own type: values that do not fit wrap, and are then widened.
+          // Converts to the operand's own type: values that do not fit wrap and are then widened.
           if (!own->is_signed) return of_type(own);
           if (own->bits < 64 && expr.op == Tok::minus && range_of(*expr.items[0]).low <= of_type(own).low)
             return of_type(own);

@@ -34,7 +34,7 @@ Range extremum(const Specialisation& specialisation, const Expr& call, const Cho
 
 Range by_rule(const Specialisation& specialisation, const Builtin& row, const Expr& expr) {
   constexpr Range (*kRanges[])(const Specialisation&, const Expr&) = {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
   range_rules::range,
 #include "frontend/builtins/rules.def"
   };
@@ -83,7 +83,7 @@ Range range_rules::magnitude(const Specialisation& specialisation, const Expr& c
   const Range& of = argument(specialisation, call, 1);
   if (is_nothing(of)) return kNothing;
   if (is_integer(type) && of.low <= of_type(type).low)
-    return of_type(type);  // the least number has no opposite and does not change
+    return of_type(type);  // the negation of the least number is that number
   return of.low >= 0 ? of : bounded(0, std::max(-Wide{of.low}, Wide{of.high}), of.exact);
 }
 
@@ -92,7 +92,7 @@ Range range_of_attribute(const Specialisation& specialisation, const Expr& expr)
   if (is_array(base) && (expr.name == "size" || expr.name == "nbytes")) return {0, kMostExtent, true};
   if (base->kind == TypeKind::dim3) return by_rule(specialisation, *base->builtin, expr);
   const Value& constant = specialisation.constant(expr);
-  if (constant.kind == Value::Kind::builtin && constant.builtin->facts().stands == Stands::integer)
+  if (constant.kind == Value::Kind::builtin && constant.builtin->facts().syntax == Syntax::integer)
     return by_rule(specialisation, *constant.builtin, expr);
   return of_type(specialisation.type(expr));
 }

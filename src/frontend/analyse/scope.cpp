@@ -12,8 +12,8 @@
 namespace quern::frontend {
 namespace {
 
-using Environment = std::vector<std::uint32_t>;  // by local: the version that holds now
-using Flow = std::optional<Environment>;         // absent if it is not reached
+using Environment = std::vector<std::uint32_t>;  // by local: its current version
+using Flow = std::optional<Environment>;         // absent if the code is unreachable
 
 struct Refusal {
   std::string_view what;
@@ -171,9 +171,9 @@ class Builder {
     for (const Expr* item : expr->items) read(item, now);
   }
 
-  // Functions inside this one.
+  // Nested functions.
 
-  /// A function as a value is only its name, and would lose its captured variables.
+  /// A function as a value would lose its captured variables, so it is passed as a name only.
   void pass_on(const Expr& expr, const Function& inner) {
     for (const Parameter& parameter : inner.parameters)
       if (parameter.captured) {
@@ -202,7 +202,7 @@ class Builder {
       if (inner == nullptr || item != &callee) read(item, now);
   }
 
-  /// Makes parameters of the variables that a function captures from this one.
+  /// Adds parameters to a nested function for the variables that it captures from this one.
   void close(Function& inner) {
     for (const Parameter& parameter : inner.parameters)
       if (parameter.captured) return;
@@ -323,7 +323,7 @@ class Builder {
       case StmtKind::expression:
       case StmtKind::assert_:
         read(node.value, now);
-        return;  // an assertion's message is host text
+        return;  // the message of an assertion is for the host
       case StmtKind::return_:
         read(node.value, now);
         flow.reset();
@@ -418,7 +418,7 @@ class Builder {
     flow = merge(node, std::move(ends));
   }
 
-  /// Reads the names of a condition as of the first time that the loop tests it.
+  /// Stores the versions that names in a loop's condition have at the first test.
   void read_first(const Expr& expr, const std::vector<std::uint32_t>& assigned, const Environment& head) {
     if (expr.kind == ExprKind::name) {
       const auto found = index_.find(expr.name);
@@ -429,11 +429,11 @@ class Builder {
       if (item != nullptr) read_first(*item, assigned, head);
   }
 
-  /// The value that enters the phi of a loop's head from before the loop.
+  /// The version that the phi of a loop's head has before the loop.
   std::uint32_t before_loop(std::uint32_t phi) const { return scope_.versions[phi].operands.front().version; }
 
-  /// After a `while`, facts from before it hold only if the first test failed: Python's compiler tests the
-  /// condition once before the loop and again at its end.
+  /// After a `while`, facts from before it hold only if the first test failed. Python's compiler emits one
+  /// test before the loop and one at its end.
   void leave_loop(const Stmt& node, const std::vector<std::uint32_t>& assigned, Environment& after,
                   const std::vector<Environment>& latches) {
     for (const std::uint32_t local : assigned) {
@@ -477,7 +477,7 @@ class Builder {
     return result;
   }
 
-  // Phis that are equal to one version.
+  // Remove phis that are equal to one version.
 
   std::uint32_t resolve(std::uint32_t version) {
     while (alias_[version] != version) version = alias_[version] = alias_[alias_[version]];
@@ -574,8 +574,8 @@ class Builder {
   Report& report_;
   Scope scope_;
   std::map<std::string_view, std::uint32_t> index_;
-  std::map<std::uint32_t, Function*> functions_;  // by local: those inside this one
-  std::set<std::uint32_t> assigned_;              // locals that are bound to other things
+  std::map<std::uint32_t, Function*> functions_;  // by local: nested functions
+  std::set<std::uint32_t> assigned_;              // locals that are also bound to other values
   std::vector<Loop> loops_;
   std::vector<std::uint32_t> alias_;
 };

@@ -6,7 +6,8 @@
 namespace quern::frontend {
 namespace {
 
-constexpr std::int64_t kWord = std::int64_t{1} << 30;  // tried for a growing bound before the type's limit
+// a growing bound jumps to it before it jumps to the limit of the type
+constexpr std::int64_t kWord = std::int64_t{1} << 30;
 
 }  // namespace
 

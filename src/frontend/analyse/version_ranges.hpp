@@ -9,33 +9,33 @@
 
 namespace quern::frontend {
 
-/// The treatment of bounds that grow from one walk over a function to the next, so that the walks end.
+/// How bounds may grow from one walk over a function to the next, so that the walks end.
 enum class Growth : std::uint8_t {
-  exact,      ///< they grow to what was found
-  widened,    ///< they jump to 0, to 2**30 or to the type's limit
-  to_limits,  ///< they become the type's
+  exact,      ///< to the bounds that were found
+  widened,    ///< to 0, to 2**30 or to the limit of the type
+  to_limits,  ///< to the limits of the type
 };
 
-/// The ranges of a function's versions: those everywhere, and those under the conditions around the current
-/// statement.
+/// The ranges of a function's versions: those that hold everywhere, and those that hold under the conditions
+/// around the current statement.
 class VersionRanges {
  public:
   explicit VersionRanges(const Specialisation& specialisation);
 
   void begin_walk(Growth growth);
-  /// Has a range grown in this walk?
+  /// True if a range has grown in this walk.
   bool changed() const { return changed_; }
-  /// Gives versions without a value the range of their type, before the last walk.
+  /// Called before the last walk: versions without a value get the range of their type.
   void finish();
   std::vector<Range> take() { return std::move(everywhere_); }
 
   const Range& everywhere(std::uint32_t version) const { return everywhere_[version]; }
   const Range& here(std::uint32_t version) const { return here_[version]; }
-  /// Adds the range to that of the version; an empty one adds nothing.
+  /// Extends the range of the version by `range`, which may be empty.
   void set(std::uint32_t version, Range range);
-  /// The same for a value that wraps if it does not fit the version's type.
+  /// The same, for a value that wraps if it does not fit the version's type.
   void assign(std::uint32_t version, const Range& range);
-  /// Limits the range here, until restore() is called with a mark made before.
+  /// Limits the range until restore() is called with an earlier mark.
   void narrow(std::uint32_t version, const Range& range);
   std::size_t mark() const { return saved_.size(); }
   void restore(std::size_t mark);

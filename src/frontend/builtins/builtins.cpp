@@ -16,8 +16,8 @@ constexpr Builtin kBuiltins[] = {
 };
 
 constexpr RuleFacts kFacts[] = {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
-  {Stands::stands, Arguments::arguments, Keywords::keywords, Effects::effects, Fails::fails},
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
+  {Syntax::syntax, Arguments::arguments, Keywords::keywords, Effects::effects, DebugCheck::debug},
 #include "frontend/builtins/rules.def"
 };
 
@@ -53,13 +53,14 @@ constexpr const RealFunction* find_real_function(const Builtin& row) {
   return nullptr;
 }
 
-/// By rule: its column `emit`. Not inside the function: clang counts each evaluation of the array's texts.
+/// The column `emit`, by rule. It is not inside the function, since clang counts each evaluation of the
+/// texts.
 constexpr std::string_view kEmit[] = {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) #emit,
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) #emit,
 #include "frontend/builtins/rules.def"
 };
 
-/// Does the rule emit a call of the row's function for the type that it computes in?
+/// True if the rule emits a call of the row's function for the type in which it computes.
 constexpr bool calls_real_function(Rule rule) {
   const std::string_view emit = kEmit[static_cast<std::size_t>(rule)];
   return emit == "real_call" || emit == "real_power" || emit == "logarithm";
@@ -71,7 +72,7 @@ static_assert(std::all_of(std::begin(kBuiltins), std::end(kBuiltins),
                           }),
               "a row of builtins.def names a function that real_functions.def does not have");
 
-// These modules have the types that types.cpp names, too.
+// These modules also contain the types that types.cpp defines.
 constexpr std::string_view kTypeModules[] = {"numba", "numba.types", "numba.core.types", "numpy",
                                              "numba.cuda"};
 

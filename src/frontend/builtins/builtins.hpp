@@ -9,44 +9,44 @@
 
 namespace quern::frontend {
 
-/// The meaning of a built-in for all passes: a row of rules.def.
+/// The rule of a built-in, which tells all passes what it means: a row of rules.def.
 enum class Rule : std::uint8_t {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) rule,
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) rule,
 #include "frontend/builtins/rules.def"
 };
 
-/// The position of a built-in's name in a kernel.
-enum class Stands : std::uint8_t {
+/// The syntax with which a kernel uses a built-in.
+enum class Syntax : std::uint8_t {
   call,
-  statement,  ///< a call whose C++ may be a statement of its own
+  statement,  ///< a call that may be a C++ statement
   loop,       ///< a call in the line of a `for`
   method,     ///< a call of an attribute: x.conjugate()
-  dim3,       ///< without parentheses, with .x, .y and .z behind it
+  dim3,       ///< without parentheses, followed by .x, .y or .z
   integer,    ///< without parentheses: a number
 };
-/// The check of a call's arguments before the rule gives the type.
+/// How a call's arguments are checked before the rule computes the type.
 enum class Arguments : std::uint8_t {
-  counted,  ///< their number is the row's, and each has a type
-  seen,     ///< their types are inferred, but may be missing
-  own,      ///< the rule looks at them itself
+  counted,  ///< there are as many as the row says, and each has a type
+  seen,     ///< types are inferred, but arguments may be missing
+  own,      ///< the rule checks them itself
 };
-/// The arguments that may be given by name.
+/// The arguments that may be keyword arguments.
 enum class Keywords : std::uint8_t { none, any, complex_parts, digits, start };
-/// Side effects of a computation. Reads of local variables count as none.
+/// Side effects of a computation. Reading local variables is no effect.
 enum class Effects : std::uint8_t { none, reads, writes };
-/// The check of a call in debug builds: an index, or that the second argument is not 0.
-enum class Fails : std::uint8_t { never, index, divisor };
+/// The check of a call in debug builds: of an index, or that the second argument is not 0.
+enum class DebugCheck : std::uint8_t { never, index, divisor };
 
 struct RuleFacts {
-  Stands stands;
+  Syntax syntax;
   Arguments arguments;
   Keywords keywords;
   Effects effects;
-  Fails fails;
+  DebugCheck debug_check;
 };
 const RuleFacts& facts_of(Rule rule);
 
-/// cuda.grid and cuda.gridsize: a number, or one for each axis.
+/// True for cuda.grid and cuda.gridsize, which return a number, or one for each axis.
 inline bool is_grid(Rule rule) { return rule == Rule::grid || rule == Rule::grid_size; }
 
 /// The module that has a built-in.
@@ -75,7 +75,7 @@ std::string_view complex_function(const Builtin& row);
 /// The name of CUDA's float16 counterpart of a math function: "hsqrt"; empty if Numba has none.
 std::string_view half_function(const Builtin& row);
 std::optional<double> find_constant(std::string_view path);
-/// Is `path` a module for kernels, with names below it?
+/// True if `path` is a module for kernels that contains names.
 bool is_module(std::string_view path);
 /// The names directly below a module.
 std::vector<std::string_view> names_in(std::string_view path);

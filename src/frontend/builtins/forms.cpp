@@ -60,14 +60,14 @@ Form read_form(TypeTable& table, std::string_view text) {
   return form;
 }
 
-/// Does the integer type `to` hold every value of the integer type or boolean `from`?
+/// True if the integer type `to` represents every value of the integer type or boolean `from`.
 bool holds_integers(Type from, Type to) {
   if (from->kind == TypeKind::boolean) return true;
   if (from->is_signed == to->is_signed) return from->bits <= to->bits;
   return to->is_signed && from->bits < to->bits;
 }
 
-/// Does `to` hold every value of `from`, as far as Numba converts by itself?
+/// True if `to` represents every value of `from`, according to Numba's implicit conversions.
 bool holds(Type from, Type to) {
   if (from == to) return true;
   if (is_complex(to))
@@ -110,7 +110,8 @@ std::optional<Form> choose_form(TypeTable& table, const Builtin& row, const std:
   for (Form& form : forms_of(table, row)) {
     if (form.positional() != arguments.size()) continue;
     bool fits = true;
-    std::size_t lossy = 0;  // arguments whose type has values that the parameter's has not
+    // number of arguments whose type has values that the parameter's type does not have
+    std::size_t lossy = 0;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       fits = fits && takes(arguments[i], form.parameters[i].type);
       lossy += holds(arguments[i], form.parameters[i].type) ? 0 : 1;

@@ -51,7 +51,7 @@ Code ArrayCode::subscript(const Expr& expr) {
   return call("quern::item_at", {emitter_.expression(base).text, which.text}, cpp_type_of(result));
 }
 
-/// (f(), g())[0]: the other items are computed for their side effects.
+/// (f(), g())[0]: the other items are evaluated for their side effects.
 Code ArrayCode::displayed_item(const Expr& tuple, std::size_t position, Type result) {
   for (std::size_t i = 0; i < tuple.items.size(); ++i) {
     if (i != position) {
@@ -79,7 +79,7 @@ Code ArrayCode::wrapped(const Expr& array, const Expr& index, std::size_t axis) 
   return wrapped(array, code, axis, index.place);
 }
 
-/// Converts Python's index to C++'s; in debug builds an index out of bounds ends the thread and is reported.
+/// Converts Python's index to C++'s. In debug builds, an index out of bounds ends the thread and is reported.
 Code ArrayCode::wrapped(const Expr& array, const Code& index, std::size_t axis, Place place) {
   if (!unit_.debug) return call("quern::wrap", {index.text, extent(array, axis).text}, CppType::i64);
   std::vector<CppText> arguments = {index.text, cpp_text("{}", unit_.source->line_of(place.begin))};
@@ -109,7 +109,7 @@ std::vector<Code> ArrayCode::indices_of(const Expr& array, const Expr& index) {
   return codes;
 }
 
-/// a[i][j] is a[i, j]: rows that are indexed at once need no view.
+/// a[i][j] means a[i, j]: rows that are indexed directly need no view.
 Code ArrayCode::element(const Expr& array, const Expr& index) {
   const Expr* owner = &array;
   std::vector<const Expr*> parts = {&index};
@@ -152,7 +152,7 @@ Code ArrayCode::element_of(const Expr& array, const std::vector<Code>& indices) 
   return call_of(text, list, cpp_type);
 }
 
-/// a[i], a[1:n, ::2], a[..., 0] as a view of the type that inference chose.
+/// a[i], a[1:n, ::2], a[..., 0] as a view of the inferred type.
 Code ArrayCode::view_of(const Expr& array, const Expr& index, Type result) {
   std::vector<const Expr*> indices = {&index};
   if (index.kind == ExprKind::tuple) indices.assign(index.items.begin(), index.items.end());
@@ -192,8 +192,8 @@ Code ArrayCode::view_of(const Expr& array, const Expr& index, Type result) {
                  CppType::other);
 }
 
-/// The extents of an array that is a C array in C++: one of shared, local or constant memory, or a field of a
-/// record.
+/// The extents of an array that is a C array in C++: an array in shared, local or constant memory, or a field
+/// of a record.
 const std::vector<std::int64_t>* ArrayCode::direct(const Expr& array) const {
   if (array.kind == ExprKind::attribute || array.kind == ExprKind::subscript) return field_extents(array);
   if (array.kind != ExprKind::name) return nullptr;
@@ -228,7 +228,7 @@ Code ArrayCode::extent(const Expr& array, std::size_t axis) {
           Precedence::primary, CppType::i64};
 }
 
-/// An array as a value that can be passed on: views of those that are C arrays.
+/// An array as a value that can be passed: for C arrays, a view.
 Code ArrayCode::array_value(const Expr& array) {
   Code code = array.kind == ExprKind::name && scope_.load(array) == kNoVersion ? Code{cpp_name(array.name)}
                                                                                : emitter_.expression(array);
@@ -240,7 +240,7 @@ Code ArrayCode::item(const Code& tuple, std::size_t index, Type type) {
   return call(fmt::format("quern::item<{}>", index), {tuple.text}, cpp_type_of(type));
 }
 
-/// record.field; of a variable that refers to one, pointer->field.
+/// record.field, or pointer->field for a variable that refers to a record.
 Code ArrayCode::record_part(const Expr& base, std::string_view field) {
   return {member_of(emitter_.expression(base), cpp_name(field)), Precedence::primary, CppType::other};
 }

@@ -9,7 +9,7 @@
 
 namespace quern::frontend {
 
-/// C++ of arrays, records and tuples: elements, views, shapes.
+/// C++ for arrays, records and tuples: elements, views, shapes.
 class ArrayCode : private EmitterPart {
  public:
   using EmitterPart::EmitterPart;

@@ -28,7 +28,7 @@ void AssignCode::assign(const Stmt& node) {
       return assign_array(target, value);
     const Type type = specialisation_.type(value);
     Code code = is_array(type) ? emitter_.arrays().array_value(value) : emitter_.expression(value);
-    // The value is computed before the subexpressions of the target.
+    // Python computes the value before the subexpressions of the target.
     if (target.kind != ExprKind::name && emitter_.effects(target) == Effects::writes &&
         emitter_.effects(value) != Effects::none)
       code = emitter_.order().held(code, type);
@@ -90,14 +90,14 @@ void AssignCode::assign_name(const Expr& target, const Code& value, Type type) {
         cpp_text("{} = {};", emitter_.declared(other, emitter_.can_declare_here(other)), text_for(other)));
 }
 
-/// A name that nothing reads before it is assigned again.
+/// True for a name that nothing reads before it is assigned again.
 bool AssignCode::is_unused(const Expr& target) const {
   if (target.kind != ExprKind::name) return false;
   const std::uint32_t version = scope_.defined(target);
   return variables_.of_version[version] == kNoVariable && variables_.also[version].empty();
 }
 
-/// Can the items be assigned in order? Not if a value reads a variable that an earlier target has changed.
+/// True if the items can be assigned in order: no value reads a variable that an earlier target has changed.
 bool AssignCode::in_order(const Expr& target, const Expr& value) const {
   const std::size_t count = target.items.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -136,7 +136,7 @@ void AssignCode::assign_items(const Expr& target, const Expr& value) {
     for (std::size_t i = 0; i < count; ++i) assign_to(*target.items[i], codes[i], type->items[i]);
 }
 
-/// q, r = divmod(a, b) by two operators; returns false if it cannot.
+/// q, r = divmod(a, b) as two operators. Returns false if that is not possible.
 bool AssignCode::assign_divmod(const Expr& target, const Expr& value) {
   const Expr &a = *value.items[1], &b = *value.items[2];
   if (unit_.debug || !emitter_.is_simple(a) || !emitter_.is_simple(b)) return false;
@@ -173,7 +173,7 @@ void AssignCode::assign_tuple(const Expr& target, const Expr& value) {
   unpack(target, emitter_.expression(value), type);
 }
 
-/// Each item of a tuple that is computed once.
+/// Assigns each item of a tuple, which is evaluated once.
 void AssignCode::unpack(const Expr& target, const Code& value, Type type) {
   const std::string name = emitter_.temporary("values");
   emitter_.lines().add(cpp_text("const auto {} = {};", name, value.text));
@@ -184,7 +184,7 @@ void AssignCode::unpack(const Expr& target, const Code& value, Type type) {
   }
 }
 
-/// a[1:n] = value: of every element of the view.
+/// a[1:n] = value assigns to every element of the view.
 void AssignCode::assign_array(const Expr& target, const Expr& value) {
   const Type assigned = specialisation_.type(target), type = specialisation_.type(value);
   const CppText view = emitter_.expression(target).text;
@@ -202,7 +202,7 @@ void AssignCode::assign_array(const Expr& target, const Expr& value) {
         call("quern::fill", {view, emitter_.as(value, assigned->element).text}, CppType::other).text + ";");
 }
 
-/// Does C++ convert the same way in `assigned op= operand`?
+/// True if C++ converts in the same way in `assigned op= operand`.
 bool AssignCode::same_in_cpp(const Stmt& node, const Code& assigned, const Code& operand, Type result) const {
   const Type left = specialisation_.type(*node.targets[0]), right = specialisation_.type(*node.value);
   if (left->kind == TypeKind::boolean) return false;
@@ -220,7 +220,8 @@ bool AssignCode::same_in_cpp(const Stmt& node, const Code& assigned, const Code&
   return node.op != Tok::divide || is_floating(left);
 }
 
-/// a[i] op= value: the address of the element is computed once, and read before the value.
+/// a[i] op= value: the address of the element is computed once, and the element is read before the value is
+/// computed.
 void AssignCode::hold_place(const Expr& target, const Expr& value) {
   std::vector<const Expr*> parts = {target.items[0]};
   if (target.kind == ExprKind::subscript) {
@@ -244,7 +245,7 @@ void AssignCode::augmented(const Stmt& node) {
   const bool is_name = target.kind == ExprKind::name;
   const Type left = specialisation_.type(target), right = specialisation_.type(value);
   const auto operation_found = operation(*unit_.types, node.op, left, right);
-  if (!operation_found) return;  // tuples cannot come here: they are refused
+  if (!operation_found) return;  // an error was reported for tuples
   const Type result = operation_found->result;
   std::uint32_t id = kNoVariable;
   if (is_name) {
@@ -264,7 +265,7 @@ void AssignCode::augmented(const Stmt& node) {
   const Code assigned = is_name ? emitter_.variable(variables_.of_version[scope_.load(target)])
                         : target.kind == ExprKind::subscript ? emitter_.arrays().subscript(target)
                                                              : emitter_.attribute(target);
-  // The value may change the element, so that is read first.
+  // The value may change the element, so the element is read first.
   const bool read_first = !is_name && emitter_.effects(value) == Effects::writes;
   const Code before = read_first ? emitter_.order().held(assigned, left) : assigned;
   Code operand = emitter_.operators().checked_divisor(node.op, emitter_.expression(value), value);

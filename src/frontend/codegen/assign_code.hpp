@@ -9,7 +9,7 @@
 
 namespace quern::frontend {
 
-/// C++ of assignments.
+/// C++ for assignments.
 class AssignCode : private EmitterPart {
  public:
   using EmitterPart::EmitterPart;

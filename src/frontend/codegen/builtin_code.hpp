@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA C++ of calls of built-ins: a function for each name in the column `emit` of rules.def.
+// CUDA C++ for calls of built-ins. Each name in the column `emit` of rules.def has a function.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 
 namespace quern::frontend {
 
-/// A call of a built-in while its C++ is made, for the functions of rules. It lives no longer than that.
+/// A call of a built-in during code generation, as the functions of rules see it. It exists only during that.
 class BuiltinCode {
  public:
   BuiltinCode(Emitter& with, const Expr& call, const Builtin& called)
@@ -28,14 +28,14 @@ class BuiltinCode {
   Type type;
   CppType cpp_type;  ///< of `type`
 
-  /// From 1.
+  /// The first argument is number 1.
   const Expr& argument(std::size_t i) const { return *expr.items[i]; }
   std::size_t count() const { return expr.items.size() - 1; }
   Type type_of(std::size_t i) const { return emitter.specialisation().type(argument(i)); }
   Code code(std::size_t i) const { return emitter.expression(argument(i)); }
-  /// The argument's text, converted.
+  /// The converted argument as text.
   CppText as(std::size_t i, CppType to) const { return convert(code(i), to).text; }
-  /// The row's function of the arguments as they are.
+  /// A call of the row's function with unconverted arguments.
   Code plain(CppType result) const {
     std::vector<CppText> arguments;
     for (std::size_t i = 1; i <= count(); ++i) arguments.push_back(code(i).text);
@@ -45,7 +45,7 @@ class BuiltinCode {
 };
 
 namespace emit_rules {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
   Code emit(const BuiltinCode& call);
 #include "frontend/builtins/rules.def"
 }  // namespace emit_rules

@@ -20,26 +20,26 @@ std::string quoted(std::string_view text) {
 
 Code CallCode::call_expression(const Expr& expr) {
   const Type callee = specialisation_.type(*expr.items[0]);
-  // The call that returns the function may have side effects.
+  // The callee may be a call with side effects that returns the function.
   if (expr.items[0]->kind == ExprKind::call && emitter_.effects(*expr.items[0]) == Effects::writes)
     emitter_.lines().add(emitter_.expression(*expr.items[0]).text + ";");
   if (callee->kind == TypeKind::function && !callee->function->external.empty())
     return call_external(expr, *callee->function);
   if (callee->kind == TypeKind::function) return call_function(expr, *specialisation_.callees.at(expr.id));
   if (callee->kind == TypeKind::builtin) return emitter_.call_builtin(expr, *callee->builtin);
-  // A type: a conversion.
+  // The callee is a type, so this is a conversion.
   if (is_vector(callee->element)) return make_vector(expr, callee->element);
   const Type to = callee->element, from = specialisation_.type(*expr.items[1]);
   Code code = emitter_.expression(*expr.items[1]);
   const CppType cpp_type = cpp_type_of(to);
   if (from == to && code.cpp_type == cpp_type) return code;
   const bool small = cpp_type == CppType::i64 && fits_int(code.cpp_type);
-  if (small) return code;  // the same value, computed on in 64 bits where that matters
+  if (small) return code;  // same value; conversions to 64 bits are added where they matter
   return convert(code, cpp_type);
 }
 
-/// A function of linked CUDA C++. Numba's calling convention passes the address of the result; a wrapper
-/// function does so.
+/// Calls a function of linked CUDA C++. Numba's calling convention passes the address of the result, so a
+/// wrapper function does that.
 Code CallCode::call_external(const Expr& expr, const Declaration& callee) {
   const SignatureTypes& signature = callee.signatures.front();
   CppText types, parameters;
@@ -73,7 +73,7 @@ Code CallCode::call_external(const Expr& expr, const Declaration& callee) {
   return call(name, arguments, cpp_type_of(signature.result));
 }
 
-/// float32x4(xy, 0, 1): a number for each part.
+/// float32x4(xy, 0, 1): passes a number for each part.
 Code CallCode::make_vector(const Expr& expr, Type to) {
   const CppType cpp_type = cpp_type_of(to->element);
   std::vector<CppText> parts;
@@ -144,14 +144,15 @@ CppText CallCode::captured_value(std::uint32_t version) {
 
 Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
   constexpr Code (*kEmit[])(const BuiltinCode&) = {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
   &emit_rules::emit,
 #include "frontend/builtins/rules.def"
   };
   return kEmit[static_cast<std::size_t>(row.rule)](BuiltinCode(*this, expr, row));
 }
 
-/// A loop over it, or a name without parentheses, is emitted where it stands.
+/// The code of such a built-in is emitted elsewhere: by the loop over it, or where its name is used without
+/// parentheses.
 Code emit_rules::nothing(const BuiltinCode&) { return {}; }
 Code emit_rules::plain(const BuiltinCode& call) { return call.plain(call.cpp_type); }
 Code emit_rules::plain_u32(const BuiltinCode& call) { return call.plain(CppType::u32); }

@@ -9,7 +9,7 @@
 
 namespace quern::frontend {
 
-/// C++ of calls of the file's functions, of linked ones, and of types.
+/// C++ for calls of the file's functions, of linked functions, and of types.
 class CallCode : private EmitterPart {
  public:
   using EmitterPart::EmitterPart;

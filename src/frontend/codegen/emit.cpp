@@ -33,8 +33,8 @@ CppText Emitter::header() {
   for (std::size_t i = 0; i < specialisation_.parameters.size(); ++i) {
     const std::uint32_t id = variables_.of_version[i];
     const Type type = specialisation_.parameters[i];
-    if (is_valueless(type)) continue;  // known where it is called
-    // A record is the caller's, not a copy; a kernel gets its address.
+    if (is_valueless(type)) continue;  // its value is known in the callee
+    // A record is passed by reference and not copied. A kernel gets its address.
     const std::string_view by = !is_record(type) ? " " : specialisation_.kernel ? "* " : "& ";
     parameters.push_back(cpp_text("{}{}{}", type_text(type), by,
                                   id == kNoVariable ? fmt::format("unused{}", i) : variables_.all[id].name));
@@ -66,7 +66,7 @@ bool Emitter::can_declare_here(std::uint32_t id) const {
   return !variable.declared && variable.block == block_ && variable.index == index_;
 }
 
-/// Returns the left side of an assignment: the name, with its type where the variable is declared.
+/// Returns the left side of an assignment: the name, with its type if the variable is declared here.
 CppText Emitter::declared(std::uint32_t id, bool fresh) {
   Variable& variable = variables_.all[id];
   if (!fresh) return variable.name;
@@ -84,7 +84,8 @@ void Emitter::declare(Variable& variable) {
                       variable.maybe_unset ? "{}" : ""));
 }
 
-/// Variables that statement `index` of a block mentions first, unless its own assignment declares them.
+/// Declares variables whose first use is in statement `index` of a block, unless its assignment declares
+/// them.
 void Emitter::declare_before(const Stmt& node, std::uint32_t id, int index) {
   const auto found = variables_.at_place.find({id, index});
   if (found == variables_.at_place.end()) return;
@@ -231,7 +232,7 @@ void Emitter::if_statement(const Stmt& node, bool chained) {
   const std::size_t before = lines_.mark();
   Code test = truths_.condition(*node.value);
   if (chained && lines_.mark() != before) {
-    // The condition needs lines of its own: an `else` with an `if` inside.
+    // The condition needs additional lines, so it becomes an `if` inside the `else`.
     lines_.cut(before);
     lines_.reopen("} else {");
     if_statement(node, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA C++ that a person reads, from functions with types.
+// Emits readable CUDA C++ from typed functions.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@
 
 namespace quern::frontend {
 
-/// Emits one function: its statements and expressions. The collaborators emit the parts in their names.
+/// Emits one function: its statements and expressions. Collaborators emit the parts that their names say.
 class Emitter {
  public:
   Emitter(Unit& unit, const Specialisation& specialisation)
@@ -35,10 +35,10 @@ class Emitter {
   Emitter& operator=(const Emitter&) = delete;
 
   std::vector<Line> function();
-  /// Its first line without the brace, for functions that call each other.
+  /// The first line of the function without the brace, for functions that call each other.
   CppText header();
 
-  // These are for the collaborators and the functions of built-ins.
+  // Functions for collaborators and for the functions of built-ins.
   const Specialisation& specialisation() const { return specialisation_; }
   Unit& unit() { return unit_; }
   Code expression(const Expr& expr);
@@ -47,13 +47,13 @@ class Emitter {
   Lines& lines() { return lines_; }
   std::string temporary(std::string_view stem);
   void block(const std::vector<Stmt*>& body, std::uint32_t id);
-  /// Writes what stands at the beginning of a block, before its first statement.
+  /// Writes text at the beginning of a block, before its first statement.
   void before_block(std::uint32_t id, const std::function<void()>& write);
   void storage_declaration(const Variable& variable);
   CppText declared(std::uint32_t variable, bool fresh);
   bool can_declare_here(std::uint32_t variable) const;
   Effects effects(const Expr& expr) const { return specialisation_.expr_effects[expr.id]; }
-  /// Converts to the C++ type of `type`, unless C++ does so implicitly.
+  /// Converts to the C++ type of `type`, unless C++ converts implicitly.
   Code as(const Expr& expr, Type type);
   Code converted(const Code& code, Type from, Type to);
   Code variable(std::uint32_t id);
@@ -86,10 +86,11 @@ class Emitter {
   const Scope& scope_;
   Variables variables_;
   Lines lines_;
-  std::uint32_t block_ = 0;  // the block that receives statements now
+  std::uint32_t block_ = 0;  // the current block
   int index_ = 0;
   std::map<std::string, int> temporary_counts_;
-  std::unordered_set<std::string> names_;  // of the variables, once a temporary was asked for
+  // names of the variables; filled when a temporary is first requested
+  std::unordered_set<std::string> names_;
   OperandOrder order_{*this, unit_, specialisation_, variables_};
   ArrayCode arrays_{*this, unit_, specialisation_, variables_};
   TruthCode truths_{*this, unit_, specialisation_, variables_};
@@ -99,16 +100,16 @@ class Emitter {
   AssignCode assignments_{*this, unit_, specialisation_, variables_};
 };
 
-/// One axis of cuda.grid(n) or cuda.gridsize(n), as one writes it in CUDA C++.
+/// One axis of cuda.grid(n) or cuda.gridsize(n), in the usual CUDA C++ form.
 Code grid_axis(const Builtin& row, std::size_t axis);
 
-/// The text as a string literal of C++.
+/// Returns the text as a C++ string literal.
 std::string quoted(std::string_view text);
 
-/// True if the expression reads a variable that a loop with this target and body assigns.
+/// True if the expression reads a variable that a loop with this target and this body assigns.
 bool reads_assigned(const Scope& scope, const Expr& expr, const std::vector<Stmt*>& body, const Expr& target);
 
-/// Does the expression read a version of that local?
+/// True if the expression reads a version of that local variable.
 bool reads(const Scope& scope, const Expr& expr, std::uint32_t local);
 
 /// A constant expression of C++ for a number, a record or the elements of an array.

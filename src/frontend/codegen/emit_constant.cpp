@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers, records and arrays of a file's own level as constant expressions of C++: no function of CUDA's is
-// one, so infinities are quotients and halves their bits.
+// Emits numbers, records and arrays of the file's level as C++ constant expressions. No CUDA function is
+// constexpr, so infinities are written as quotients and halves as their bits.
 #include <fmt/format.h>
 
 #include <bit>
@@ -12,8 +12,8 @@
 namespace quern::frontend {
 namespace {
 
-/// Rounds to float such that a second rounding, to fewer bits, gives the same result as a single one: an
-/// inexact result is odd.
+/// Rounds to float to odd: an inexact result has an odd last bit. A second rounding, to fewer bits, then
+/// gives the same result as a single rounding.
 float rounded_to_odd(double value) {
   const auto nearest = static_cast<float>(value);
   if (static_cast<double>(nearest) == value || !std::isfinite(nearest)) return nearest;
@@ -37,7 +37,7 @@ CppText real_initialiser(double value, CppType cpp_type) {
   return real_literal(value, single);
 }
 
-/// The initialiser has values for the padding members of the struct.
+/// Emits an initialiser, including values for the padding members of the struct.
 CppText record_initialiser(const Value& value, Type type) {
   CppText text = type_text(type) + "{";
   std::uint32_t at = 0;
@@ -53,8 +53,8 @@ CppText record_initialiser(const Value& value, Type type) {
 
 }  // namespace
 
-/// Arrays of all dimensions are flat: compound values name their type, so that C++ can tell them
-/// apart.
+/// Arrays of any number of dimensions are emitted flat. Compound values contain their type, so that C++ can
+/// distinguish them.
 CppText initialiser(const Value& value, Type type) {
   if (value.kind == Value::Kind::array) {
     CppText text;

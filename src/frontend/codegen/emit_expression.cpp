@@ -19,7 +19,7 @@ Code Emitter::expression(const Expr& expr) {
 Code Emitter::folded(const Expr& expr) {
   const Type type = specialisation_.type(expr);
   const Value& value = specialisation_.constant(expr);
-  // Arithmetic with literals alone is done here; names stay names.
+  // Arithmetic on literals is computed here; names are not replaced.
   const bool folds = expr.kind == ExprKind::unary || expr.kind == ExprKind::binary;
   if (expr.kind == ExprKind::attribute && specialisation_.type(*expr.items[0]) == nullptr)
     return constant(value, type);
@@ -71,7 +71,7 @@ Code Emitter::as(const Expr& expr, Type type) {
   return converted(expression(expr), specialisation_.type(expr), type);
 }
 
-/// Writes out conversions that C++ does not do implicitly in assignments and arguments.
+/// Writes conversions that C++ does not perform implicitly in assignments and arguments.
 Code Emitter::converted(const Code& code, Type from, Type to) {
   if (from == to || from == nullptr) return code;
   const CppType target = cpp_type_of(to);
@@ -129,10 +129,10 @@ Code Emitter::name(const Expr& expr) {
   return global(expr, unit_.names->global(expr.name));
 }
 
-/// A number of the file's level becomes a constexpr of the same name.
+/// A number of the file's level becomes a constexpr with the same name.
 Code Emitter::global(const Expr& expr, const Value& value) {
   const Type type = specialisation_.type(expr);
-  if (value.kind == Value::Kind::builtin && value.builtin->facts().stands == Stands::integer) {
+  if (value.kind == Value::Kind::builtin && value.builtin->facts().syntax == Syntax::integer) {
     // CUDA's warpSize is always 32 but not a constant, so loops up to it would not be unrolled.
     if (value.builtin->rule == Rule::warp_size) return integer_code(32);
     return {device_name(value.builtin->cuda), Precedence::primary, CppType::i32};
@@ -148,7 +148,7 @@ Code Emitter::global(const Expr& expr, const Value& value) {
   return {name, Precedence::primary, code.cpp_type};
 }
 
-/// Evaluating it twice is as good as once.
+/// True if the expression may be evaluated twice.
 bool Emitter::is_simple(const Expr& expr) const {
   switch (expr.kind) {
     case ExprKind::name:

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA C++ of built-ins that make arrays or work on the elements of arrays.
+// CUDA C++ for built-ins that create arrays or access elements of arrays.
 #include "frontend/builtins/forms.hpp"
 #include "frontend/codegen/builtin_code.hpp"
 
 namespace quern::frontend {
 namespace {
 
-/// CUDA C++ lacks some of these operations for long long. A header of quern adds them, which costs NVRTC
-/// time, so only kernels that need them include it.
+/// CUDA C++ lacks some of these operations for long long. A header of quern adds them. Including it costs
+/// NVRTC time, so only kernels that need them include it.
 std::string_view atomic_function(std::string_view cuda, CppType cpp_type) {
   constexpr std::pair<std::string_view, std::string_view> kAdded[] = {{"atomicAdd", "quern::atomic_add"},
                                                                       {"atomicExch", "quern::atomic_exch"},
@@ -17,7 +17,7 @@ std::string_view atomic_function(std::string_view cuda, CppType cpp_type) {
   return cuda;
 }
 
-/// The row's function of the element's address and of the arguments from `first_value` on.
+/// Calls the row's function with the address of the element and the arguments from `first_value` on.
 Code atomic_on(const BuiltinCode& call, const Code& element, std::size_t first_value) {
   const CppType cpp_type = cpp_type_of(call.type_of(1)->element);
   std::vector<CppText> arguments = {"&" + inside(element, Precedence::primary)};
@@ -25,7 +25,7 @@ Code atomic_on(const BuiltinCode& call, const Code& element, std::size_t first_v
   return frontend::call(atomic_function(call.row.cuda, cpp_type), arguments, cpp_type);
 }
 
-/// The address of the element that cuda.ldcg(array, index) and cuda.stcg(array, index, value) name.
+/// The address of the element that cuda.ldcg(array, index) and cuda.stcg(array, index, value) access.
 CppText address(const BuiltinCode& call) {
   return "&" + inside(call.emitter.arrays().element(call.argument(1), call.argument(2)), Precedence::primary);
 }
@@ -52,7 +52,7 @@ Code emit_rules::store_hint(const BuiltinCode& call) {
                         CppType::other);
 }
 
-/// An array that is used without a name gets the same code as a named one.
+/// An array that is used without a name gets the same code as one with a name.
 Code emit_rules::array(const BuiltinCode& call) {
   const Storage& storage = call.emitter.specialisation().storages.at(call.expr.id);
   if (storage.space == Space::constant) {

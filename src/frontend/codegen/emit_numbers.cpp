@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA C++ of built-ins that work on numbers, tuples and iterables.
+// CUDA C++ for built-ins on numbers, tuples and iterables.
 #include <algorithm>
 
 #include "frontend/builtins/forms.hpp"
@@ -14,7 +14,7 @@ std::string escaped_format(std::string_view text) {
   return result;
 }
 
-/// The name of the row's function of numbers of type `of`.
+/// The name of the row's function for numbers of type `of`.
 std::string_view real_name(const BuiltinCode& call, Type of) {
   if (is_complex(of)) return complex_function(call.row);
   const std::string_view half = of == call.table().float16 ? half_function(call.row) : std::string_view();
@@ -38,7 +38,7 @@ Code truths(const BuiltinCode& call, Precedence precedence) {
 
 Code not_of(const Code& code) { return prefix(Tok::k_not, code, CppType::boolean); }
 
-/// The argument in the type of the result of + and of - and ~.
+/// The argument, converted to the result type of unary +, - and ~.
 Code promoted_argument(const BuiltinCode& call) {
   const Code code = call.code(1);
   return is_integral(call.type) ? convert(convert(code, cpp_type_of(call.type_of(1))), call.cpp_type)
@@ -54,8 +54,8 @@ Code part(const BuiltinCode& call) {
 Code integer_magnitude(const BuiltinCode& call) {
   const Code code = call.code(1);
   const Range& range = call.emitter.range(call.argument(1));
-  // abs of the least number of its type is that number; a number of a narrower type that is carried as an
-  // int differs.
+  // abs of the least number of a type is that number. A number of a narrower type that C++ holds in an int
+  // behaves differently.
   if (!fits_int(code.cpp_type) || (call.type->bits > 32 && range.low <= INT32_MIN))
     return frontend::call("llabs", {convert(code, CppType::i64).text}, CppType::i64);
   const Code size = frontend::call("abs", {code.text}, CppType::i32);
@@ -175,7 +175,7 @@ Code emit_rules::select(const BuiltinCode& call) {
 Code emit_rules::ldexp(const BuiltinCode& call) {
   return frontend::call("ldexp", {call.as(1, call.cpp_type), call.as(2, CppType::i32)}, call.cpp_type);
 }
-/// frexp and modf: a tuple, whose first item has the type in which they compute.
+/// frexp and modf return a tuple. Its first item has the type in which they compute.
 Code emit_rules::real_parts(const BuiltinCode& call) {
   return frontend::call(call.row.cuda, {call.as(1, cpp_type_of(call.type->items[0]))}, CppType::other);
 }
@@ -283,7 +283,7 @@ Code emit_rules::len(const BuiltinCode& call) {
   return call.emitter.constant(call.emitter.specialisation().constant(call.expr), call.type);
 }
 
-/// A function with types of its own: every argument is converted to the form's type.
+/// A function with explicit types: every argument is converted to the type in the form.
 Code emit_rules::typed(const BuiltinCode& call) {
   std::vector<Type> types;
   for (std::size_t i = 1; i < call.expr.items.size(); ++i)
@@ -309,7 +309,7 @@ Code emit_rules::typed(const BuiltinCode& call) {
   return {form.cast + code.text, Precedence::unary, code.cpp_type};
 }
 
-/// One printf, with spaces between and the line's end behind, as Numba prints.
+/// Emits one printf, with spaces between the values and a newline at the end, as Numba prints.
 Code emit_rules::print(const BuiltinCode& call) {
   std::string format;
   std::vector<CppText> arguments;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA C++ of built-ins about the launch and about threads that work together.
+// CUDA C++ for built-ins about the launch and about cooperating threads.
 #include "frontend/codegen/builtin_code.hpp"
 
 namespace quern::frontend {
@@ -11,8 +11,8 @@ std::vector<CppText> mask_and_value(const BuiltinCode& call) {
 
 }  // namespace
 
-/// A function in a header of quern would take NVRTC a twentieth of its time. Along y and z there are less
-/// than 2**32 threads.
+/// The code is emitted inline, because a function in a header of quern would cost a twentieth of NVRTC's
+/// time. Along y and z there are less than 2**32 threads.
 Code grid_axis(const Builtin& row, std::size_t axis) {
   const char name = "xyz"[axis];
   const std::string_view wide = axis == 0 ? "(long long)" : "";

@@ -13,19 +13,19 @@ namespace quern::frontend {
 
 class Emitter;
 
-/// Data shared by all functions of a file.
+/// Data that all functions of a file share.
 struct Unit {
   const SourceText* source = nullptr;
   TypeTable* types = nullptr;
   Names* names = nullptr;
   std::map<const Specialisation*, std::string> function_names;
-  std::map<std::string, CppText, std::less<>> constants;  ///< declarations, by the name they declare
+  std::map<std::string, CppText, std::less<>> constants;  ///< declarations, by declared name
   std::map<std::string, CppText, std::less<>> linked;     ///< prototypes of functions of linked code
-  std::set<std::string, std::less<>> links;               ///< the files that hold it
+  std::set<std::string, std::less<>> links;               ///< the files of linked code
   bool debug = false;                                     ///< indices, divisors and assertions report errors
 };
 
-/// State that the collaborators of the emitter share. They are members of the emitter and live as long.
+/// State that the emitter shares with its collaborators, which are members of the emitter.
 class EmitterPart {
  public:
   EmitterPart(Emitter& emitter, Unit& unit, const Specialisation& specialisation, Variables& variables)

@@ -24,8 +24,8 @@ bool defines(const Scope& scope, const std::vector<Stmt*>& body, std::uint32_t l
   });
 }
 
-/// Does the loop that these statements are the body of end by a `break` of its own? A loop inside has its
-/// own, but not in its `else`.
+/// True if the loop with this body contains its own `break`. A `break` in a nested loop belongs to that loop,
+/// but one in the nested loop's `else` does not.
 bool breaks(const std::vector<Stmt*>& body) {
   return std::any_of(body.begin(), body.end(), [](const Stmt* node) {
     if (node->kind == StmtKind::break_) return true;
@@ -110,7 +110,8 @@ void LoopCode::for_statement(const Stmt& node) {
   loop_else(node, flag);
 }
 
-/// for (int i = 0; i < n; ++i), if the variable is used only in the loop and the bound does not change in it.
+/// Emits for (int i = 0; i < n; ++i), if the variable is used only in the loop and the bound does not change
+/// in it.
 bool LoopCode::plain_for(const Stmt& node, const Expr& call) {
   const std::uint32_t version = scope_.defined(*node.targets[0]), id = variables_.of_version[version];
   const std::size_t count = call.items.size() - 1;
@@ -160,7 +161,7 @@ std::optional<LoopCode::Step> LoopCode::step_of(const Stmt& node, const Expr& ca
   return Step{1, &expr};
 }
 
-/// True if only the loop uses the variable that it counts with.
+/// True if only the loop uses its counting variable.
 bool LoopCode::owns_variable(const Stmt& node) {
   const std::uint32_t version = scope_.defined(*node.targets[0]), id = variables_.of_version[version];
   if (!variables_.also[version].empty()) return false;
@@ -170,7 +171,7 @@ bool LoopCode::owns_variable(const Stmt& node) {
          variable.versions == 1;
 }
 
-/// The C++ type to count in; nothing if int would overflow at the last step.
+/// The C++ type of the counter; nothing if int would overflow at the last step.
 std::optional<CppType> LoopCode::counter_type(const Expr& call, std::uint32_t version, const Step& by) const {
   const std::uint32_t id = variables_.of_version[version];
   const std::int64_t step = by.length;
@@ -179,7 +180,7 @@ std::optional<CppType> LoopCode::counter_type(const Expr& call, std::uint32_t ve
   const bool narrow = id != kNoVariable
                           ? variables_.all[id].narrow
                           : element == unit_.types->int64 && bounds.within(INT32_MIN, INT32_MAX);
-  // The last step goes beyond the end by less than the stride.
+  // The last step exceeds the end by less than the stride.
   const bool stays = by.stride == nullptr ||
                      emitter_.range(*call.items[2]).high + emitter_.range(*by.stride).high <= INT32_MAX;
   const bool in_int = stays && (narrow || (by.stride == nullptr && element == unit_.types->int32));
@@ -190,7 +191,7 @@ std::optional<CppType> LoopCode::counter_type(const Expr& call, std::uint32_t ve
   return in_int ? CppType::i32 : cpp_type_of(element);
 }
 
-/// True if the end of a range may be computed again for each item.
+/// True if the end of a range may be computed again in each iteration.
 bool LoopCode::is_stable(const Stmt& node, const Expr& stop) const {
   const bool cheap =
       emitter_.is_simple(stop) || specialisation_.constant(stop).kind == Value::Kind::integer ||
@@ -228,7 +229,7 @@ void LoopCode::for_range(const Stmt& node) {
   });
 }
 
-// Loops over arrays and tuples, also enumerated and zipped, to any depth: by one index.
+// Loops over arrays and tuples, also with nested enumerate and zip, use one index.
 
 Code LoopCode::range_code(const Expr& expr) {
   std::vector<CppText> bounds;
@@ -238,7 +239,7 @@ Code LoopCode::range_code(const Expr& expr) {
   return call_of(cpp_text("{}<{}>", device_name("quern::range"), cpp_of(cpp_type)), bounds, CppType::other);
 }
 
-/// An array, a tuple or a range, computed before the loop unless that costs nothing.
+/// An array, a tuple or a range. It is evaluated before the loop if that has a cost.
 LoopCode::Items LoopCode::plain_items(const Stmt& loop, const Expr& source, const std::string& index) {
   const Type of = specialisation_.type(source);
   Code code;
@@ -247,7 +248,7 @@ LoopCode::Items LoopCode::plain_items(const Stmt& loop, const Expr& source, cons
   } else {
     code = is_array(of) ? emitter_.arrays().array_value(source) : emitter_.expression(source);
   }
-  // The body may rebind the name; the loop iterates over the original value.
+  // The body may rebind the name, but the loop iterates over the original value.
   if (!emitter_.is_simple(source) || reads_assigned(scope_, source, loop.body, *loop.targets[0])) {
     const std::string held = emitter_.temporary("items");
     emitter_.lines().add(cpp_text("const auto {} = {};", held, code.text));
@@ -284,7 +285,7 @@ LoopCode::Items LoopCode::plain_items(const Stmt& loop, const Expr& source, cons
       {}};
 }
 
-/// Side by side, to the shortest.
+/// Iterates over all parts in parallel, to the end of the shortest one.
 LoopCode::Items LoopCode::zipped(std::vector<Items> parts) {
   Items result;
   std::vector<Type> types;
@@ -331,7 +332,7 @@ Code LoopCode::whole_item(const Items& items) {
 
 void LoopCode::assign_item(const Expr& target, const Items& items) {
   const bool several = target.kind == ExprKind::tuple || target.kind == ExprKind::list;
-  // A target that is not a name could change variables that the later parts read.
+  // Assigning to a target that is not a name could change variables that later parts read.
   const bool names = std::all_of(target.items.begin(), target.items.end(), [](const Expr* each) {
     return each->kind == ExprKind::name || each->kind == ExprKind::tuple || each->kind == ExprKind::list;
   });

@@ -11,7 +11,7 @@
 
 namespace quern::frontend {
 
-/// C++ of loops.
+/// C++ for loops.
 class LoopCode : private EmitterPart {
  public:
   using EmitterPart::EmitterPart;
@@ -20,22 +20,22 @@ class LoopCode : private EmitterPart {
   void for_statement(const Stmt& node);
   Code range_code(const Expr& expr);
 
-  /// The variable that a `break` sets to false, so that the loop's `else` does not run; empty if there is
+  /// The variable that a `break` sets to false, so that the loop's `else` does not run. Empty if there is
   /// none.
   std::string flag() const { return flags_.empty() ? std::string() : flags_.back(); }
 
  private:
   struct Items {
-    Type type = nullptr;       ///< of an item
+    Type type = nullptr;       ///< type of an item
     CppText length;            ///< the number of items
-    Code code;                 ///< the one at the index, where there are no parts
+    Code code;                 ///< the item at the index, if it has no parts
     std::vector<Items> parts;  ///< the parts of an item of enumerate and zip
   };
   void for_range(const Stmt& node);
-  /// The step of a range.
+  /// The step of a range, which is known or a positive variable.
   struct Step {
-    std::int64_t length = 1;       ///< 1 where there is a stride
-    const Expr* stride = nullptr;  ///< a step that is not known, but positive
+    std::int64_t length = 1;       ///< 1 if `stride` is used
+    const Expr* stride = nullptr;  ///< a step that is not known at compile time, but positive
   };
   bool plain_for(const Stmt& node, const Expr& call);
   std::optional<Step> step_of(const Stmt& node, const Expr& call) const;
@@ -52,7 +52,7 @@ class LoopCode : private EmitterPart {
   void loop_else(const Stmt& node, const std::string& flag);
   std::string loop_flag(const Stmt& node);
 
-  std::vector<std::string> flags_;  // of the loops around
+  std::vector<std::string> flags_;  // flags of the enclosing loops
 };
 
 }  // namespace quern::frontend

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python evaluates operands from left to right, C++ in any order. If the difference is observable, because an
-// operand changes memory or takes part in a warp operation, earlier operands are stored in variables.
+// Python evaluates operands from left to right, C++ in any order. If an operand changes memory or takes part
+// in a warp operation, the difference is observable. Then earlier operands are stored in variables.
 #include <algorithm>
 
 #include "frontend/codegen/emit.hpp"
@@ -14,8 +14,8 @@ bool must_hold(Effects own, Effects later) {
          (own == Effects::reads && later == Effects::writes);
 }
 
-/// Collects the subexpressions in order of evaluation; the parts of an index and of a tuple are operands,
-/// too.
+/// Collects the subexpressions in the order of evaluation. The parts of an index and of a tuple count as
+/// operands.
 void collect(const Expr& expr, std::vector<const Expr*>& out) {
   switch (expr.kind) {
     case ExprKind::keyword:
@@ -35,7 +35,7 @@ std::vector<const Expr*> operands_of(const Expr& expr) {
   switch (expr.kind) {
     case ExprKind::logical:
     case ExprKind::conditional:
-      return operands;  // C++ computes these in the same order as Python
+      return operands;  // C++ evaluates these in the same order as Python
     case ExprKind::compare:
       operands.assign(expr.items.begin(), expr.items.begin() + 2);
       return operands;
@@ -65,18 +65,18 @@ void OperandOrder::hold_in_order(const std::vector<const Expr*>& operands) {
   }
 }
 
-/// Handles calls that become C++ operators which skip operands.
+/// Handles calls that become C++ operators that may skip operands.
 void OperandOrder::hold_effects(const Expr& call) {
   for (std::size_t i = 1; i < call.items.size(); ++i)
     if (emitter_.effects(*call.items[i]) == Effects::writes) hold(*call.items[i]);
 }
 
-/// Computes the expression now; from here on it is the variable that holds it.
+/// Evaluates the expression now. Later uses read the variable that holds its value.
 void OperandOrder::hold(const Expr& expr) {
   const Type type = specialisation_.type(expr);
   if (held_code(expr) != nullptr || type == nullptr) return;
   if (is_valueless(type)) return;
-  if (is_record(type)) return;  // a reference: what it refers to is read later
+  if (is_record(type)) return;  // it is a reference; its target is read later
   if (!is_number(type) && !is_tuple(type) && !is_array(type) && !is_vector(type)) return;
   temporaries_.push_back(
       {&expr, held(is_array(type) ? emitter_.arrays().array_value(expr) : emitter_.expression(expr), type)});
@@ -90,21 +90,22 @@ Code OperandOrder::held(Code code, Type type) {
   return {name, Precedence::primary, code.cpp_type};
 }
 
-/// True if it must be computed although its value is not used: it has side effects, or debug builds check it.
+/// True if the expression must be evaluated although its value is not used: it has side effects, or debug
+/// builds check it.
 bool OperandOrder::is_kept(const Expr& expr) const {
   return emitter_.effects(expr) == Effects::writes || (unit_.debug && specialisation_.expr_may_fail[expr.id]);
 }
 
-/// A call that can be a statement of its own. Others are converted or compared: `double(f(x));` would declare
-/// x.
+/// True for a call that can be a C++ statement. Other calls are converted or compared: `double(f(x));` would
+/// declare x.
 bool OperandOrder::is_statement(const Expr& expr) const {
   if (expr.kind != ExprKind::call) return false;
   const Type callee = specialisation_.type(*expr.items[0]);
   if (callee->kind == TypeKind::function || specialisation_.type(expr)->kind == TypeKind::none) return true;
-  return callee->kind == TypeKind::builtin && callee->builtin->facts().stands == Stands::statement;
+  return callee->kind == TypeKind::builtin && callee->builtin->facts().syntax == Syntax::statement;
 }
 
-/// Computes the side effects of an expression whose value is not used.
+/// Emits the side effects of an expression whose value is not used.
 void OperandOrder::discard(const Expr& expr) {
   if (!is_kept(expr)) return;
   const CppText text = emitter_.expression(expr).text;
@@ -125,8 +126,8 @@ Code OperandOrder::once(const Expr& expr) {
   return held(is_array(type) ? emitter_.arrays().array_value(expr) : emitter_.expression(expr), type);
 }
 
-/// Handles expressions that are computed only under a condition: the lines that they need go into a function
-/// of their own.
+/// Handles expressions that are evaluated only under a condition: the lines that they need become a separate
+/// function.
 Code OperandOrder::isolated(const Expr& expr) {
   const std::size_t before = emitter_.lines().mark();
   Code code =

@@ -9,17 +9,17 @@
 
 namespace quern::frontend {
 
-/// Stores operands in variables if C++ would evaluate them in another order than Python.
+/// Stores operands in variables if C++ could evaluate them in another order than Python.
 class OperandOrder : private EmitterPart {
  public:
   using EmitterPart::EmitterPart;
 
-  /// The number of operands in variables; release() drops those beyond a mark.
+  /// The number of operands in variables; release() removes those after a mark.
   std::size_t mark() const { return temporaries_.size(); }
   void release(std::size_t mark) {
     temporaries_.erase(temporaries_.begin() + static_cast<std::ptrdiff_t>(mark), temporaries_.end());
   }
-  /// Stores the operands in variables that C++ might evaluate too late.
+  /// Stores those operands in variables that C++ might evaluate too late.
   void hold_operands(const Expr& expr);
   void hold(const Expr& expr);
   void hold_effects(const Expr& call);
@@ -38,7 +38,7 @@ class OperandOrder : private EmitterPart {
   void hold_in_order(const std::vector<const Expr*>& operands);
   bool is_statement(const Expr& expr) const;
 
-  std::vector<Temporary> temporaries_;  // operands that stand in variables already
+  std::vector<Temporary> temporaries_;  // operands that are stored in variables
 };
 
 }  // namespace quern::frontend

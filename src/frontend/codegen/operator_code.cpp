@@ -29,7 +29,7 @@ Code OperatorCode::unary(const Expr& expr) {
   if (expr.op == Tok::invert && type->kind == TypeKind::boolean)
     return prefix(Tok::k_not, code, CppType::boolean);
   if (is_integral(type)) {
-    // Numba negates and inverts in the operand's own type and widens then.
+    // Numba negates and inverts in the operand's own type, and then widens.
     const Type own = specialisation_.type(operand);
     if (is_integer(own) && expr.op != Tok::plus && (!own->is_signed || own->bits < 64))
       return negated(expr, code, own);
@@ -57,7 +57,7 @@ Code OperatorCode::binary(const Expr& expr, Tok op, const Expr& left, const Expr
     }
     return braced(type_text(result), items);
   }
-  // A square of something simple is a product.
+  // The square of a simple expression is emitted as a product.
   const Value& exponent = specialisation_.constant(right);
   if (op == Tok::power && exponent.kind == Value::Kind::integer && exponent.integer == 2 &&
       emitter_.is_simple(left) && !is_complex(a))
@@ -68,7 +68,7 @@ Code OperatorCode::binary(const Expr& expr, Tok op, const Expr& left, const Expr
                  emitter_.range(expr), emitter_.range(left), emitter_.range(right));
 }
 
-/// In debug builds division by zero ends the thread and is reported.
+/// In debug builds, division by zero ends the thread and is reported.
 Code OperatorCode::checked_divisor(Tok op, const Code& code, const Expr& expr) {
   if (!unit_.debug || !specialisation_.may_divide_by_zero(op, expr)) return code;
   return call("quern::debug::divisor", {code.text, cpp_text("{}", unit_.source->line_of(expr.place.begin))},
@@ -126,7 +126,7 @@ Code OperatorCode::integer_operation(Tok op, Code left, Code right, CppType resu
   if (narrow) return infix(op, left, right, CppType::i32);
   if (op == Tok::left_shift || op == Tok::right_shift) return infix(op, convert(left, result), right, result);
   if (promoted(left.cpp_type, right.cpp_type) == result) return infix(op, left, right, result);
-  // Converting one operand converts the other; of different signs both are.
+  // Converting one operand also converts the other. If the signs differ, both are converted.
   if (left.cpp_type == CppType::u64 || right.cpp_type == CppType::u64)
     return infix(op, convert(left, result), convert(right, result), result);
   const bool literal_left = left.literal.form != Literal::Form::none && !left.literal.negative;

@@ -9,7 +9,7 @@
 
 namespace quern::frontend {
 
-/// C++ of operators on numbers.
+/// C++ for operators on numbers.
 class OperatorCode : private EmitterPart {
  public:
   using EmitterPart::EmitterPart;

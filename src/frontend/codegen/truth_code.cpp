@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions, comparisons, and expressions that select by them.
+// Conditions, comparisons, and expressions that depend on conditions.
 #include <algorithm>
 #include <tuple>
 
@@ -22,7 +22,7 @@ Code TruthCode::condition_of(const Code& code, Type type) {
   return {cpp_text("{} != 0", inside(code, Precedence::relation)), Precedence::equality, CppType::boolean};
 }
 
-/// a < b < c is a < b and b < c, with b computed once and c only if it matters.
+/// a < b < c means a < b and b < c; b is evaluated once, and c only if a < b.
 Code TruthCode::compare(const Expr& expr) {
   const std::size_t count = expr.items.size();
   const auto operand = [&](std::size_t i) {
@@ -53,7 +53,7 @@ Code TruthCode::compare(const Expr& expr) {
   return count == 2 ? only : joined(parts);
 }
 
-/// True if the expression needs no variable: a name, a number, arithmetic on these.
+/// True if the expression can be written twice without a variable: a name, a number, or arithmetic on these.
 bool TruthCode::written_twice(const Expr& expr) const {
   if (emitter_.is_simple(expr) || emitter_.order().held_code(expr) != nullptr) return false;
   return expr.kind != ExprKind::binary || emitter_.effects(expr) != Effects::none;
@@ -74,8 +74,8 @@ Code TruthCode::joined(const std::vector<Comparison>& parts) {
   return {text, plain ? Precedence::logical_and : Precedence::primary, CppType::boolean};
 }
 
-/// The type in which Numba compares two values; for tuples, each pair of items. Nothing if their lengths
-/// differ.
+/// The type in which Numba compares two values; for tuples, that of each pair of items. Nothing if their
+/// lengths differ.
 Type TruthCode::compared(Type a, Type b) const {
   if (!is_tuple(a)) return operation(*unit_.types, Tok::equal, a, b)->operand;
   if (a->items.size() != b->items.size()) return nullptr;
@@ -87,7 +87,7 @@ Type TruthCode::compared(Type a, Type b) const {
   return unit_.types->tuple(std::move(items));
 }
 
-/// Converts each pair of items of two tuples to the type of their comparison.
+/// Converts each pair of items of two tuples to the type in which they are compared.
 std::pair<Type, Type> TruthCode::compared_parts(Type a, Type b) const {
   std::vector<Type> x = a->items, y = b->items;
   for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i)
@@ -109,7 +109,8 @@ Code TruthCode::compare_two(Tok op, const Expr& left, const Code& a, const Expr&
   };
   if (left_type->kind == TypeKind::none || right_type->kind == TypeKind::none)
     return truth((left_type == right_type) == (op == Tok::k_is || op == Tok::equal));
-  if (op == Tok::k_is || op == Tok::is_not) op = op == Tok::k_is ? Tok::equal : Tok::not_equal;  // of truths
+  // for Booleans
+  if (op == Tok::k_is || op == Tok::is_not) op = op == Tok::k_is ? Tok::equal : Tok::not_equal;
   if (op == Tok::k_in || op == Tok::not_in) {
     std::vector<Type> met;
     for (const Type item : right_type->items) met.push_back(compared(left_type, item));
@@ -148,7 +149,7 @@ Code TruthCode::compare_two(Tok op, const Expr& left, const Code& a, const Expr&
       return !is_signed(signed_side.cpp_type) || (of.low >= 0 && of.exact);
     };
     if (!same_sign && harmless(x, p) && harmless(y, q)) {
-      // Neither side is negative, so C++'s unsigned comparison is right.
+      // Neither side is negative, so C++'s unsigned comparison gives the correct result.
     } else if (!same_sign ||
                (is_floating(operand) && !p.within(-kExact, kExact) && !q.within(-kExact, kExact))) {
       const CppType wide = is_floating(operand) ? CppType::f64 : CppType::i64;
@@ -177,12 +178,13 @@ Code TruthCode::logical(const Expr& expr) {
     std::vector<CppText> parts;
     for (const Expr* item : operands) {
       const Code code = item == operands[0] ? emitter_.expression(*item) : emitter_.order().isolated(*item);
-      const bool mixed = code.precedence == Precedence::logical_and && !and_;  // a && b || c is misread
+      // a && b || c is easily misread
+      const bool mixed = code.precedence == Precedence::logical_and && !and_;
       parts.push_back(mixed ? cpp_text("({})", code.text) : inside(code, precedence));
     }
     return {join(parts, and_ ? " && " : " || "), precedence, CppType::boolean};
   }
-  // The operand that decides is the value.
+  // The value of the expression is the operand that decides.
   const CppType cpp_type = cpp_type_of(type);
   Code result = convert(emitter_.order().isolated(*operands.back()), cpp_type);
   for (std::size_t i = operands.size() - 1; i-- > 0;) {

@@ -9,7 +9,7 @@
 
 namespace quern::frontend {
 
-/// C++ of comparisons, conditions, `and` and `or`.
+/// C++ for comparisons, conditions, `and` and `or`.
 class TruthCode : private EmitterPart {
  public:
   using EmitterPart::EmitterPart;
@@ -23,7 +23,7 @@ class TruthCode : private EmitterPart {
 
  private:
   struct Comparison {
-    CppText before;  // declares what the test compares
+    CppText before;  // declares variables for the compared values
     CppText test;
   };
   bool written_twice(const Expr& expr) const;

@@ -12,8 +12,8 @@
 namespace quern::frontend {
 namespace {
 
-/// A set of blocks with their ancestors: queries ask whether a block is in the set, an ancestor of a member,
-/// or inside a member.
+/// A set of blocks with their ancestors. Queries: is a block in the set, an ancestor of a member, or inside a
+/// member?
 class BlockSet {
  public:
   explicit BlockSet(const std::vector<Block>& blocks) : blocks_(&blocks) {}
@@ -37,7 +37,7 @@ class BlockSet {
  private:
   const std::vector<Block>* blocks_;
   std::unordered_set<std::uint32_t> here_, around_;
-  bool everywhere_ = false;  // a parameter
+  bool everywhere_ = false;  // for a parameter
 };
 
 class VariableFinder {
@@ -63,7 +63,8 @@ class VariableFinder {
   }
 
  private:
-  // A variable exists for a name and type if some version of that type is read, or is a phi's that is.
+  // A variable exists for a name and type if some version of that type is read, or is an operand of a phi
+  // that is read.
   void mark_loaded() {
     loaded_.assign(scope_.versions.size(), false);
     mark(scope_.function->body);
@@ -90,7 +91,7 @@ class VariableFinder {
       if (item != nullptr) mark(*item);
   }
 
-  // Versions of one type that phis join are one variable.
+  // Versions of one type that are joined by phis are one variable.
   void make_variables() {
     join_versions();
     const std::size_t parameters = scope_.function->parameters.size();
@@ -99,7 +100,7 @@ class VariableFinder {
       const Type type = specialisation_.version_types[i];
       const Version& version = scope_.versions[i];
       if (type == nullptr || version.kind == Version::Kind::undefined || !needed_[web(i)]) continue;
-      if (is_valueless(type)) continue;  // written out where it is used
+      if (is_valueless(type)) continue;  // its value is written where it is used
       std::uint32_t& id = of_web[web(i)];
       if (id == kNoVariable) {
         id = static_cast<std::uint32_t>(out_.all.size());
@@ -148,7 +149,7 @@ class VariableFinder {
       if (loaded_[i] || i < scope_.function->parameters.size()) needed_[web(i)] = true;
   }
 
-  // The other variables of its name that the value of a definition reaches through phis of wider types.
+  // Find the other variables of the same name to which a value flows through phis of wider types.
   void find_flows() {
     for (std::uint32_t phi = 0; phi < scope_.versions.size(); ++phi) {
       if (scope_.versions[phi].kind != Version::Kind::phi || !scope_.versions[phi].used) continue;
@@ -162,7 +163,7 @@ class VariableFinder {
         if (!seen.insert(at).second) continue;
         const Version& version = scope_.versions[at];
         if (version.kind == Version::Kind::phi) {
-          // A phi of the same variable passes its own operands on.
+          // A phi of the same variable passes on its own operands.
           if (at == phi || out_.of_version[at] != variable)
             for (const Operand& operand : version.operands)
               if (specialisation_.arrives(operand)) open.push_back(operand.version);
@@ -180,7 +181,7 @@ class VariableFinder {
     }
   }
 
-  // A name that always refers to one array of shared or local memory is replaced by that array.
+  // A name that always refers to the same array in shared or local memory is replaced by that array.
   void find_storage() {
     for (std::uint32_t i = 0; i < scope_.versions.size(); ++i) {
       const Storage* storage = specialisation_.version_storage[i];
@@ -193,9 +194,9 @@ class VariableFinder {
     }
   }
 
-  // Blocks that declare variables.
+  // Find the blocks that declare variables.
 
-  void mention(std::uint32_t variable, std::uint32_t block, int index) {
+  void use_variable(std::uint32_t variable, std::uint32_t block, int index) {
     if (variable == kNoVariable) return;
     Variable& of = out_.all[variable];
     if (of.block == kNoVariable) {
@@ -217,23 +218,23 @@ class VariableFinder {
     of.index = std::min(of.index, other_index);
   }
 
-  void mention_version(std::uint32_t version, std::uint32_t block, int index) {
+  void use_version(std::uint32_t version, std::uint32_t block, int index) {
     if (version == kNoVersion) return;
-    mention(out_.of_version[version], block, index);
-    for (const std::uint32_t variable : out_.also[version]) mention(variable, block, index);
+    use_variable(out_.of_version[version], block, index);
+    for (const std::uint32_t variable : out_.also[version]) use_variable(variable, block, index);
   }
 
   void expression(const Expr& expr, std::uint32_t block, int index) {
-    mention_version(scope_.loads[expr.id], block, index);
-    for (const std::uint32_t version : scope_.captures(expr)) mention_version(version, block, index);
+    use_version(scope_.loads[expr.id], block, index);
+    for (const std::uint32_t version : scope_.captures(expr)) use_version(version, block, index);
     for (const Expr* item : expr.items)
       if (item != nullptr) expression(*item, block, index);
   }
 
   void target(const Expr& expr, std::uint32_t block, int index) {
-    mention_version(scope_.defines[expr.id], block, index);
-    mention_version(scope_.loads[expr.id], block, index);
-    for (const std::uint32_t version : scope_.captures(expr)) mention_version(version, block, index);
+    use_version(scope_.defines[expr.id], block, index);
+    use_version(scope_.loads[expr.id], block, index);
+    for (const std::uint32_t version : scope_.captures(expr)) use_version(version, block, index);
     for (const Expr* item : expr.items)
       if (item != nullptr) target(*item, block, index);
   }
@@ -251,7 +252,7 @@ class VariableFinder {
       const int index = static_cast<int>(i);
       if (specialisation_.dead[node.id]) continue;
       if (node.value != nullptr && node.kind != StmtKind::raise) expression(*node.value, block, index);
-      for (const std::uint32_t phi : scope_.phis[node.id]) mention(out_.of_version[phi], block, index);
+      for (const std::uint32_t phi : scope_.phis[node.id]) use_variable(out_.of_version[phi], block, index);
       std::uint32_t inner = 0;
       if (!node.body.empty()) inner = open_block(node.body, block, index);
       if (node.kind == StmtKind::for_)
@@ -263,7 +264,7 @@ class VariableFinder {
     }
   }
 
-  /// Is one block the other or around it?
+  /// True if one block is equal to the other or contains it.
   bool related(std::uint32_t a, std::uint32_t b) const {
     if (a == kNoVariable || b == kNoVariable) return true;
     while (out_.blocks[a].depth > out_.blocks[b].depth) a = out_.blocks[a].parent;
@@ -271,7 +272,7 @@ class VariableFinder {
     return a == b;
   }
 
-  // Merges variables of one name and type whose scopes overlap: otherwise names would hide each other.
+  // Merges variables of one name and type whose scopes overlap: otherwise one would hide the other.
   void merge_overlapping() {
     std::vector<std::uint32_t> to(out_.all.size());
     std::map<std::pair<std::uint32_t, Type>, std::vector<std::uint32_t>> same;
@@ -297,7 +298,7 @@ class VariableFinder {
             ++k;
             continue;
           }
-          // It may now enclose others.
+          // The merged block may now contain others.
           to[now] = kept[k];
           merge(one, other);
           other.merged = true;

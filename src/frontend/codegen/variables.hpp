@@ -20,33 +20,36 @@ struct Variable {
   std::string name;
   bool narrow = false;  ///< an int64 whose values fit an int
   bool parameter = false;
-  bool merged = false;               ///< into another of the same name and type
-  const Storage* storage = nullptr;  ///< it is the array itself: __shared__ float tile[16][16]
+  bool merged = false;               ///< merged into another variable of the same name and type
+  const Storage* storage = nullptr;  ///< the variable is the array itself: __shared__ float tile[16][16]
   std::uint32_t definitions = 0;
   std::uint32_t versions = 0;
-  std::uint32_t flows = 0;  ///< definitions of other variables whose values are assigned to this one as well
+  /// number of definitions of other variables whose values are also assigned to this one
+  std::uint32_t flows = 0;
   bool written_once() const { return versions == 1 && definitions + flows <= 1; }
-  bool maybe_unset = false;  ///< a path reaches a use without an assignment
+  bool maybe_unset = false;  ///< some path reaches a use without an assignment
   // The block that declares the variable.
-  std::uint32_t block = kNoVariable;  ///< 0 is the body
-  int index = 0;  ///< of the statement in that block that first mentions it; -1: the loop's head
+  std::uint32_t block = kNoVariable;  ///< 0 is the body of the function
+  int index = 0;  ///< index of the statement in that block with the first use; -1: the loop's head
   bool declared = false;
 };
 
 /// A list of statements within the function.
 struct Block {
   std::uint32_t parent = 0;
-  int index = 0;  ///< of its owner in the parent
+  int index = 0;  ///< index of the statement in the parent that contains it
   std::uint32_t depth = 0;
 };
 
 struct Variables {
   std::vector<Variable> all;
-  std::vector<std::uint32_t> of_version;         ///< kNoVariable for versions that are never read
-  std::vector<std::vector<std::uint32_t>> also;  ///< by version: other variables that its value flows to
+  std::vector<std::uint32_t> of_version;  ///< kNoVariable for versions that are never read
+  /// by version: other variables to which its value is assigned
+  std::vector<std::vector<std::uint32_t>> also;
   std::vector<Block> blocks;
   std::map<const std::vector<Stmt*>*, std::uint32_t> block_of;
-  std::map<std::pair<std::uint32_t, int>, std::vector<std::uint32_t>> at_place;  ///< variables declared there
+  /// the variables that are declared at a place
+  std::map<std::pair<std::uint32_t, int>, std::vector<std::uint32_t>> at_place;
 };
 
 Variables find_variables(const Specialisation& specialisation);

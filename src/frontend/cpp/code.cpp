@@ -19,8 +19,8 @@ constexpr std::string_view kReserved[] = {
 struct CppTypeRow {
   CppType cpp_type;
   std::string_view cpp;
-  int rank;       // of C++'s arithmetic conversions
-  bool one_word;  // may stand before parentheses: int(x)
+  int rank;       // rank in C++'s arithmetic conversions
+  bool one_word;  // one word, so that it can be followed by parentheses: int(x)
 };
 constexpr CppTypeRow kCppTypes[] = {
     {CppType::other, "", 0, true},
@@ -77,18 +77,20 @@ Precedence tighter(Precedence p) {
   return p == Precedence::primary ? p : static_cast<Precedence>(static_cast<int>(p) - 1);
 }
 
-// Types that decimal digits are written in by a suffix.
+// Types whose integer literals have a suffix.
 struct Suffix {
   CppType to;
   std::string_view suffix;
-  bool of_negative;  // not of unsigned types, where the minus would stand behind the conversion
+  // a negative literal may have the suffix; not for unsigned types, where the minus would apply after the
+  // conversion
+  bool of_negative;
 };
 constexpr Suffix kSuffixes[] = {
     {CppType::i64, "LL", true}, {CppType::u64, "ULL", false}, {CppType::u32, "u", false},
     {CppType::f64, ".0", true}, {CppType::f32, ".0f", true},
 };
 
-/// The literal in the type; nothing if it takes a cast.
+/// Returns the literal in the type, or nothing if it needs a cast.
 std::optional<Code> rewritten(const Code& code, CppType to) {
   const Literal& literal = code.literal;
   if (literal.form == Literal::Form::digits)
@@ -102,7 +104,7 @@ std::optional<Code> rewritten(const Code& code, CppType to) {
                     {},
                     code.sign};
       }
-  // A float literal that is exact in float32 is written as one.
+  // A float literal that is exact in float32 is written as a float32 literal.
   const bool exact = static_cast<double>(static_cast<float>(literal.value)) == literal.value;
   if (literal.form == Literal::Form::real && to == CppType::f32 && code.cpp_type == CppType::f64 && exact)
     return Code{code.text + "f", code.precedence, to, {Literal::Form::suffixed, literal.negative, 0}, {},
@@ -149,7 +151,7 @@ std::string cpp_name(std::string_view name) {
   }
   static const std::unordered_set<std::string_view> kTaken(std::begin(kReserved), std::end(kReserved));
   if (kTaken.contains(text)) return text + "_";
-  // Names with two underscores in front are the compiler's.
+  // Names that begin with two underscores are reserved for the compiler.
   if (text.starts_with("__")) text = "python" + text;
   return text;
 }
@@ -165,7 +167,7 @@ const CppText& cpp_of(CppType cpp_type) {
 
 namespace {
 
-/// The views of one and of two dimensions have a header of their own, which NVRTC reads faster.
+/// Views with one and with two dimensions have a separate header, which NVRTC reads faster.
 CppText array_template(Type type) {
   if (type->layout == 'A') return device_name("quern::array");
   if (type->layout == 'F') return device_name("quern::f_array");
@@ -242,7 +244,8 @@ void meet(Code& a, Code& b, CppType to) {
 
 Precedence precedence_of(Tok op) { return operator_of(op).precedence; }
 
-// `a op b`; compilers warn of & | ^ << beside other operators, and people misread them: parentheses there.
+// Emits `a op b`. Parentheses are added for & | ^ << beside other operators, since compilers warn about them
+// and readers misread them.
 Code infix(Tok op, const Code& a, const Code& b, CppType cpp_type) {
   const Operator& row = operator_of(op);
   const bool bits = row.precedence == Precedence::shift ||
@@ -298,7 +301,7 @@ std::string integer_literal(std::int64_t value) {
 
 Code integer_code(std::int64_t value) {
   const bool narrow = value >= INT32_MIN && value <= INT32_MAX;
-  // The least numbers are differences: C++ has no literals of them.
+  // The least numbers are written as differences, since C++ has no literals for them.
   const bool difference = value == INT32_MIN || value == INT64_MIN;
   const Literal::Form form = difference ? Literal::Form::none
                              : narrow   ? Literal::Form::digits

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of CUDA C++ with the facts needed to combine them: operator precedence and C++ type.
+// Pieces of CUDA C++, with their operator precedence and C++ type, which are needed to combine them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace quern::frontend {
 
-/// The C++ type of an expression; `other` for everything that is not a number.
+/// The C++ type of an expression; `other` for everything except numbers.
 enum class CppType : std::uint8_t {
   other,
   boolean,
@@ -32,7 +32,7 @@ enum class CppType : std::uint8_t {
   c128
 };
 
-/// From the tightest.
+/// Precedences, the highest first.
 enum class Precedence : std::uint8_t {
   primary,
   unary,
@@ -49,17 +49,17 @@ enum class Precedence : std::uint8_t {
   conditional,
 };
 
-/// A number that is written out.
+/// A number literal.
 struct Literal {
   enum class Form : std::uint8_t {
     none,
-    digits,    ///< 12: in another type it has a suffix
-    real,      ///< 1.5, of type double
-    suffixed,  ///< 12LL, 1.5f
+    digits,    ///< such as 12; with another type it gets a suffix
+    real,      ///< such as 1.5, of type double
+    suffixed,  ///< such as 12LL, 1.5f
   };
   Form form = Form::none;
-  bool negative = false;  ///< it stands behind a minus
-  double value = 0;       ///< of digits and real ones
+  bool negative = false;  ///< it follows a minus
+  double value = 0;       ///< value of `digits` and `real` literals
 };
 
 struct Code {
@@ -67,8 +67,8 @@ struct Code {
   Precedence precedence = Precedence::primary;
   CppType cpp_type = CppType::other;
   Literal literal;
-  CppText pointer;      ///< of `(*pointer)`; else empty
-  Tok sign = Tok::end;  ///< the '+', '-' or '~' that the text begins with
+  CppText pointer;      ///< the pointer in `(*pointer)`; otherwise empty
+  Tok sign = Tok::end;  ///< the '+', '-' or '~' at the start of the text
 };
 
 CppType cpp_type_of(Type type);
@@ -76,44 +76,44 @@ const CppText& cpp_of(CppType cpp_type);
 /// "float", "quern::c_array<float, 2>"
 CppText type_text(Type type);
 
-/// A name that neither C++ nor CUDA reserves, as similar to the author's as possible.
+/// Returns a name that is as similar to the author's as possible and that neither C++ nor CUDA reserves.
 std::string cpp_name(std::string_view name);
 
 bool is_signed(CppType cpp_type);
 bool is_integer(CppType cpp_type);
 bool is_real(CppType cpp_type);
-/// Numbers that C++ itself has and converts implicitly: neither halves nor complex ones.
+/// True for number types that C++ itself has and converts implicitly: not for halves and complex numbers.
 bool is_plain(CppType cpp_type);
 /// True for bool, int and smaller integers: C++ computes with them in int.
 bool fits_int(CppType cpp_type);
-/// The result of C++'s usual arithmetic conversions for two operands.
+/// The result of C++'s usual arithmetic conversions of two operands.
 CppType promoted(CppType a, CppType b);
 
-/// The text, in parentheses if it binds less tightly than `wanted`.
+/// Returns the text, in parentheses if its precedence is below `wanted`.
 CppText inside(const Code& code, Precedence wanted);
-/// Converted, unless it is of that type already; literals are written in it.
+/// Converts the expression unless it has the type already; literals are rewritten.
 Code convert(const Code& code, CppType to);
-/// Converts only as much as C++ needs to compute with both in `to`. Halves and complex numbers are not mixed
-/// with other types.
+/// Converts operands only as far as C++ needs to compute in `to`. Halves and complex numbers are never
+/// combined with other types.
 void meet(Code& a, Code& b, CppType to);
-/// `a op b` with the parentheses that it needs.
+/// Emits `a op b` with the necessary parentheses.
 Code infix(Tok op, const Code& a, const Code& b, CppType cpp_type);
 Precedence precedence_of(Tok op);
-/// `function(arguments)`, of a function of CUDA, of quern's device headers or of the file.
+/// Emits `function(arguments)`, for a function of CUDA, of quern's device headers or of the file.
 Code call(std::string_view function, const std::vector<CppText>& arguments, CppType cpp_type);
 /// `callee(arguments)`
 Code call_of(const CppText& callee, const std::vector<CppText>& arguments, CppType cpp_type);
 /// `type{parts}`
 Code braced(const CppText& type, const std::vector<CppText>& parts);
 
-/// Numbers as literals of int, long long, float or double.
+/// Emits numbers as literals of int, long long, float or double.
 Code integer_code(std::int64_t value);
 Code real_code(double value, bool single);
 /// `-operand`, `~operand`, `!operand`
 Code prefix(Tok op, const Code& operand, CppType cpp_type);
 /// `(*pointer)`
 Code dereference(const CppText& pointer);
-/// The address of an object: of `(*pointer)`, the pointer.
+/// Emits the address of an object; for `(*pointer)`, the pointer.
 CppText address_of(const Code& object);
 /// `object.member`, or `pointer->member` of `(*pointer)`.
 CppText member_of(const Code& object, std::string_view member);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA C++ that carries the headers which its names need, from the code that writes a name to the file that
-// includes them.
+// CUDA C++ text together with the headers that its names need, so that the generated file can include them.
 #pragma once
 
 #include <fmt/format.h>
@@ -39,8 +38,8 @@ class Headers {
   std::uint64_t bits_ = 0;
 };
 
-/// Text of CUDA C++ and the headers of the names in it. It does not convert to std::string and fmt does not
-/// format it, so that no piece loses its headers: cpp_text() and join() put pieces together.
+/// CUDA C++ text and the headers of its names. It does not convert to std::string, and fmt does not format
+/// it, so that no piece loses its headers. Use cpp_text() and join() to combine pieces.
 class CppText {
  public:
   CppText() = default;
@@ -68,14 +67,15 @@ class CppText {
   Headers headers_;
 };
 
-/// The name with the header that declares it, if it needs one; template arguments or a call may follow it.
+/// Returns the name with the header that declares it, if it needs one. Template arguments or a call may
+/// follow the name.
 CppText device_name(std::string_view name);
 
 CppText join(const std::vector<CppText>& parts, std::string_view separator);
 
 namespace detail {
 
-// Not constexpr: a pattern that reaches it does not compile.
+// Not constexpr: a call in a constant expression is a compile-time error.
 void pattern_holds_a_name_that_needs_a_header();
 
 template <class A>
@@ -109,8 +109,8 @@ struct Pattern {
 
 }  // namespace detail
 
-/// fmt::format for CUDA C++: the result has the headers of all arguments. Names that need a header come as
-/// arguments, from device_name().
+/// fmt::format for CUDA C++: the result has the headers of all arguments. Pass names that need a header as
+/// arguments, made by device_name().
 template <class... A>
 CppText cpp_text(detail::Pattern<std::type_identity_t<A>...> pattern, const A&... arguments) {
   Headers headers;

@@ -10,12 +10,12 @@
 
 namespace quern::frontend {
 
-/// A line of CUDA C++ and the author's line that it was made from; 0 if there is none.
+/// A line of CUDA C++ and the author's line that it comes from; 0 if there is none.
 struct Line {
   CppText text;   ///< without its indentation
   int depth = 0;  ///< the number of blocks around it
   std::uint32_t source = 0;
-  bool is_statement = false;  ///< a whole one, which others may stand beside
+  bool is_statement = false;  ///< a whole statement, so other statements may share its line
 
   std::size_t indent() const { return static_cast<std::size_t>(depth) * 2; }
 };
@@ -23,19 +23,19 @@ struct Line {
 /// The statements of a function, in lines.
 class Lines {
  public:
-  /// The lines that follow are made from that line of the author's.
+  /// The following lines come from that line of the author.
   void set_source(std::uint32_t source) { source_ = source; }
-  /// A whole statement.
+  /// Adds a whole statement.
   void add(CppText text) { lines_.push_back({std::move(text), depth_, source_, true}); }
-  /// A line that a block follows.
+  /// Adds a line that begins a block.
   void open(CppText text);
   void close(CppText text = "}");
   /// Ends a block and begins another one on the same line: `} else {`.
   void reopen(CppText text);
-  /// The same, made from the author's line: `} else if (x) {`.
+  /// The same, for a line that comes from the author's line: `} else if (x) {`.
   void reopen_at_source(CppText text);
 
-  /// The number of lines. cut() takes away those behind a mark.
+  /// The number of lines. cut() removes those after a mark.
   std::size_t mark() const { return lines_.size(); }
   std::vector<Line> cut(std::size_t mark);
   std::vector<Line> take() { return cut(0); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants that the host gives to names of the file's level, new or in place of the file's own.
+// Constants that the host binds to names of the file's level. They are new names, or replace the file's own
+// values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ T read(const std::byte* bytes) {
   return value;
 }
 
-/// Nothing for types without constants in the language.
+/// Returns nothing for types that have no constants in the language.
 std::optional<Value> number(Dtype dtype, const std::byte* bytes) {
   switch (dtype) {
     case Dtype::bool_:
@@ -83,7 +84,7 @@ Value constant_value(TypeTable& types, const abi::Constant& constant) {
   return whole;
 }
 
-/// A number or an array, as far as it is known: not a function, a class or a module.
+/// True for a number or an array, as far as the value is known; false for a function, a class or a module.
 bool may_be_bound(Bindings& bindings, const Binding& binding) {
   switch (binding.kind) {
     case Binding::Kind::function:

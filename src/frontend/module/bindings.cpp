@@ -12,7 +12,7 @@
 namespace quern::frontend {
 namespace {
 
-constexpr std::size_t kDeepestNames = 100;  // constants that are computed from constants
+constexpr std::size_t kDeepestNames = 100;  // constants that depend on constants
 
 constexpr std::string_view kEnumeration = "enum ";
 
@@ -69,7 +69,7 @@ Value Bindings::value_of(Binding& binding, std::string_view name) {
   return value;
 }
 
-/// N += 1 for immutable values; mutable values are changed in place.
+/// Handles N += 1 for immutable values. Mutable values are changed in place.
 Value Bindings::augmented(const Binding& binding, std::string_view name) {
   for (const Stmt* line : file_.parser().parse_line(binding.token)) {
     if (line->kind != StmtKind::augmented || line->targets[0]->kind != ExprKind::name ||
@@ -86,7 +86,7 @@ Value Bindings::augmented(const Binding& binding, std::string_view name) {
   return Value::computed();
 }
 
-/// The value that a line gives to `name`: of its whole right side, or of the part that a tuple assigns.
+/// The value that a line assigns to `name`: its whole right side, or a part of it if the target is a tuple.
 Value Bindings::assigned(const Binding& binding, std::string_view name) {
   for (const Stmt* statement : file_.parser().parse_line(binding.token)) {
     if (statement->kind != StmtKind::assign) continue;
@@ -247,7 +247,7 @@ const Value& Bindings::certain(std::string_view name, Binding& binding) {
   return binding.value;
 }
 
-/// Built-ins of Python itself: len, range.
+/// Returns built-ins of Python: len, range.
 const Value& Bindings::python_name(std::string_view name) {
   if (std::optional<Doubt> doubt = doubts_.about(name, nullptr, nullptr))
     return doubts_.doubted(name, *std::move(doubt));

@@ -20,19 +20,19 @@ class Bindings {
   Bindings(ModuleFile& file, Doubts& doubts, Evaluator& evaluator)
       : file_(file), doubts_(doubts), evaluator_(evaluator) {}
 
-  /// The meaning of the name at the file's level; unknown if nothing binds it.
+  /// The value of the name at the file's level; unknown if nothing binds it.
   const Value& global(std::string_view name);
-  /// The same if the meaning is not certain.
+  /// The same, if the value is not certain.
   const Value& probably(std::string_view name);
   /// The value of a name that is imported from "module.name".
   Value path_value(const std::string& path);
-  /// A member of an enumeration; a value of the host program if it is no number.
+  /// A member of an enumeration; a value of the host program if it is not a number.
   Value member_of(const Value& enumeration, std::string_view name) const;
-  /// `base.name`, where base is a module or an enumeration; reports an attribute that does not exist.
+  /// `base.name` for a module or an enumeration. Reports an attribute that does not exist.
   Value attribute(const Value& base, std::string_view name, Place place);
-  /// Reports that the meaning of the name is not certain; returns false if it is.
+  /// If the meaning of the name is not certain, reports that and returns true.
   bool report_doubt(std::string_view name, Place place);
-  /// Binds a constant of the host, which takes precedence over the file's own bindings.
+  /// Binds a constant of the host, which takes precedence over the file's own binding.
   void give(const std::string& name, Value value) { given_.insert_or_assign(name, std::move(value)); }
 
  private:
@@ -50,14 +50,14 @@ class Bindings {
   Evaluator& evaluator_;
   Values given_;
   Values python_names_;
-  Values attributes_;  ///< of modules, by path
+  Values attributes_;  ///< attributes of modules, by path
   std::map<std::string, Values, std::less<>> enumerations_;
 };
 
-/// True for a class of the file whose members are numbers; Python's enum.
+/// True for a class of the file that is a Python enum with numbers as members.
 bool is_enumeration(const Value& value);
 
-/// Gives the host's constants to names of the file; reports those that cannot be bound.
+/// Binds the host's constants to names of the file. Reports those that cannot be bound.
 void bind_constants(ModuleFile& file, Bindings& bindings, std::span<const abi::Constant> constants);
 
 }  // namespace quern::frontend

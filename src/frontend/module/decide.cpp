@@ -22,7 +22,7 @@ constexpr std::string_view kStandardModules[] = {
 #include "frontend/module/known_names.def"
 };
 
-/// The module versions that Kernel Python implements; a file that queries a version gets these.
+/// The module versions that Kernel Python implements. Files that query a version get these.
 struct KnownVersion {
   std::string_view path;
   std::string_view text;
@@ -79,7 +79,7 @@ constexpr std::string_view kHostNames[] = {
     "numpy.random",
     "numpy.linalg",
 };
-/// Names that `from numpy import *` may bind over Python's own; versions differ.
+/// Names of Python that `from numpy import *` may replace, depending on NumPy's version.
 constexpr std::string_view kNumpyOverPython[] = {"abs",    "all",   "any",   "bool", "complex",
                                                  "divmod", "float", "int",   "max",  "min",
                                                  "object", "pow",   "round", "str",  "sum"};
@@ -109,7 +109,7 @@ bool compare_by(Tok op, const T& a, const T& b) {
 
 bool is_version(const Value& value) { return value.kind == Kind::tuple && value.version; }
 
-/// -1, 0 or 1; nothing where it is not known.
+/// Returns -1, 0 or 1; nothing if the order is not known.
 std::optional<int> order(const Value& a, const Value& b) {
   if (a.kind == Kind::string && b.kind == Kind::string) return a.text < b.text ? -1 : a.text > b.text ? 1 : 0;
   if (a.kind == Kind::tuple && b.kind == Kind::tuple) {
@@ -140,7 +140,7 @@ bool is_known_module(std::string_view path) {
 
 bool may_export(std::string_view module, std::string_view name, bool python, bool import) {
   if (module == "math" || module == "cmath" || module == "operator" || module == "enum") {
-    // All their names are known; of operator's some are Python's own as well.
+    // All names of these modules are known. Some names of operator are also names of Python itself.
     return module == "operator" && python && (name == "abs" || name == "pow");
   }
   if (module == "numpy") return python ? holds(kNumpyOverPython, name) : !import;
@@ -163,7 +163,7 @@ std::optional<Value> known_attribute(std::string_view path) {
 
 bool makes_version(std::string_view path) { return holds(kVersionMakers, path); }
 
-/// The version's numbers without trailing zeros; a suffix as in "0.54.0rc1" makes it a different text.
+/// Reads the version's numbers without trailing zeros. A suffix, as in "0.54.0rc1", becomes the text.
 Value version_of(std::string_view text) {
   Value version;
   version.kind = Kind::tuple;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions at a file's own level whose outcome is known without running the file.
+// Evaluates conditions at the file's level whose outcome is known without running the file.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,18 @@
 
 namespace quern::frontend {
 
-/// Looks at expressions as of the moment that the file's names are looked at. It reports nothing.
+/// Evaluates expressions at the current moment of the file. Reports nothing.
 class Decision {
  public:
   Decision(ModuleFile& file, Evaluator& evaluator, Bindings& bindings)
       : file_(file), evaluator_(evaluator), bindings_(bindings) {}
-  /// Is the expression true?
+  /// Whether the expression is true; nothing if not known.
   std::optional<bool> truth_of(std::size_t at, std::size_t end);
   /// True if the iterable of a loop has any items; unknown if that is not known.
   std::optional<bool> any_of(std::size_t at, std::size_t end);
-  /// Is it a value that is computed here, so that it raises nothing?
+  /// True if the expression can be computed here, so that it raises no exception.
   bool is_value(std::size_t at, std::size_t end);
-  /// Does `from module import name` succeed, of "module.name"?
+  /// Whether `from module import name` succeeds, for the path "module.name".
   bool imports(const std::string& path);
 
  private:
@@ -34,13 +34,13 @@ class Decision {
   Bindings& bindings_;
 };
 
-/// The truth of a value as `if` takes it.
+/// The truth value of a value.
 std::optional<bool> truth_of(const Value& value);
 /// Compares strings, versions and tuples; unknown for other values.
 Value compare_texts(Tok op, const Value& left, const Value& right);
-/// Reads a version such as "0.61.2" for packaging's and other modules' Version; unknown for malformed text.
+/// Reads a version such as "0.61.2", for Version of packaging and other modules. Unknown for malformed text.
 Value version_of(std::string_view text);
-/// Does calling this give the version that a string names?
+/// True if calling this returns the version that a string contains.
 bool makes_version(std::string_view path);
 /// Known attributes of modules that only host code uses: numba.__version__, typing.TYPE_CHECKING.
 std::optional<Value> known_attribute(std::string_view path);

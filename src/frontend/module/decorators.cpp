@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// @cuda.jit and similar decorators above a function, or applied to one: k = cuda.jit(f). Errors in a
-// decorator are reported when its function is used, so that the file's other functions stay usable.
+// @cuda.jit and similar decorators above a function, or called with one: k = cuda.jit(f). Errors in a
+// decorator are reported only when its function is used, so that the file's other functions remain usable.
 #include "frontend/module/decorators.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +32,8 @@ const Decorator* find_decorator(std::string_view path) {
 
 }  // namespace
 
-/// The decorator whose name begins at the token, or null for other decorators, which may be any host code.
+/// The role that the decorator at the token gives, or nothing for other decorators, which may be any host
+/// code.
 std::optional<Role> Decorators::role_at(std::size_t token) {
   const std::string words = file_.dotted(token);
   if (words.empty()) return std::nullopt;
@@ -78,7 +79,8 @@ const Declaration* Decorators::function_named(const Expr& expr) const {
   return found == nullptr ? nullptr : found->declaration;
 }
 
-/// k = cuda.jit(f), k = cuda.jit("void(float32[:])")(f): a kernel of its own, with the function's text.
+/// k = cuda.jit(f), k = cuda.jit("void(float32[:])")(f): creates a separate kernel with the body of the
+/// function.
 void Decorators::read_application(std::string_view name, Binding& binding) {
   const std::size_t at = binding.token;
   if (binding.kind != Binding::Kind::assignment || file_.tokens[at].kind != Tok::name ||
@@ -118,7 +120,7 @@ void Decorators::read_decorator(Declaration& declaration, const Expr& decorator)
       read_option(declaration, argument);
       continue;
     }
-    if (function_named(argument) != nullptr) continue;  // the function that it is applied to
+    if (function_named(argument) != nullptr) continue;  // the function that the decorator is applied to
     const Expr& given = type_reader_.signature_meant(argument);
     std::vector<const Expr*> all = {&given};
     if (given.kind == ExprKind::list) all.assign(given.items.begin(), given.items.end());
@@ -174,8 +176,8 @@ void Decorators::read_option(Declaration& declaration, const Expr& keyword) {
   }
 }
 
-/// cuda.declare_device('mul', 'float32(float32, float32)', link='mul.cu', abi='c'): a function of linked CUDA
-/// C++.
+/// cuda.declare_device('mul', 'float32(float32, float32)', link='mul.cu', abi='c'): declares a function of
+/// linked CUDA C++.
 Value Decorators::declare_device(const Expr& call) {
   if (call.items.size() < 3 || call.items[1]->kind != ExprKind::string)
     return Value::host("a function that cuda.declare_device does not name");

@@ -12,20 +12,22 @@
 
 namespace quern::frontend {
 
-/// Reads how a file marks functions for compilation: decorators, their application, cuda.declare_device.
+/// Finds the functions that a file marks for compilation: by decorators, calls of decorators, or
+/// cuda.declare_device.
 class Decorators {
  public:
   Decorators(ModuleFile& file, Doubts& doubts, Bindings& bindings, Evaluator& evaluator, TypeReader& types)
       : file_(file), doubts_(doubts), bindings_(bindings), evaluator_(evaluator), type_reader_(types) {}
 
-  /// The role that the decorator whose name begins at the token gives; nothing for other decorators, which
-  /// may be any host code.
+  /// The role that the decorator at the token gives; nothing for other decorators, which may be any host
+  /// code.
   std::optional<Role> role_at(std::size_t token);
   void read(Declaration& declaration);
-  /// k = cuda.jit(f), k = cuda.jit("void(float32[:])")(f): a kernel of its own, with the function's text.
+  /// k = cuda.jit(f), k = cuda.jit("void(float32[:])")(f): creates a separate kernel with the body of the
+  /// function.
   void read_application(std::string_view name, Binding& binding);
-  /// cuda.declare_device('mul', 'float32(float32, float32)', link='mul.cu', abi='c'): a function of linked
-  /// CUDA C++.
+  /// cuda.declare_device('mul', 'float32(float32, float32)', link='mul.cu', abi='c'): declares a function of
+  /// linked CUDA C++.
   Value declare_device(const Expr& call);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds file-level names whose value after the import is not certain. A kernel that uses such a name is
-// rejected with an error that points at the lines that cause the doubt.
+// rejected; the error shows the lines that make it uncertain.
 #include "frontend/module/doubt.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ bool is_of_functions(const Binding& binding) {
 
 }  // namespace
 
-/// The innermost definitions among which a line decides, and that line.
+/// Adds notes about the innermost definitions between which a line decides, and about that line.
 void Doubts::note_choices(Doubt& doubt, const Binding& binding) const {
   doubt.notes.emplace_back(binding.because, fmt::format("this line {}", binding.why));
   std::vector<const Binding*> open = {&binding}, seen;
@@ -47,8 +47,8 @@ void Doubts::note_choices(Doubt& doubt, const Binding& binding) const {
   }
 }
 
-/// A later `from x import *` may have rebound the name. For modules with known names the import itself
-/// decides.
+/// Handles a later `from x import *`, which may have rebound the name. If the module's names are known, the
+/// import rebinds it or not for certain.
 std::optional<Doubt> Doubts::star_over(std::string_view name, const Binding* binding) const {
   for (auto star = file_.stars.rbegin(); star != file_.stars.rend(); ++star) {
     if (star->time > file_.now || (binding != nullptr && star->time <= binding->time)) continue;

@@ -12,22 +12,22 @@
 
 namespace quern::frontend {
 
-/// Finds file-level names whose value after the import is not certain, and the lines that cause the doubt.
+/// Finds file-level names whose value after the import is not certain, and the lines that make it uncertain.
 class Doubts {
  public:
   explicit Doubts(ModuleFile& file) : file_(file) {}
 
-  /// `value`: the value that its own line gives to the name; null if no line binds it.
+  /// `value`: the value that the binding's own line assigns; null if no line binds the name.
   std::optional<Doubt> about(std::string_view name, const Binding* binding, const Value* value) const;
   /// math.pi = 3.0
   std::optional<Doubt> changed_attribute(const std::string& path) const;
-  /// A value that is not known because of the doubt.
+  /// Returns a value that is unknown because of the doubt.
   Value with_doubt(Doubt doubt);
-  /// The same, once for each name and moment.
+  /// The same, stored once for each name and moment.
   const Value& doubted(std::string_view name, Doubt doubt);
   void report(const Doubt& doubt, std::string_view name, Place place) const;
 
-  /// The last doubt that a value was computed with; null if there is none.
+  /// The doubt about the last value that was computed; null if there is none.
   const Doubt* seen() const { return seen_; }
   void see(const Doubt* doubt) { seen_ = doubt; }
 

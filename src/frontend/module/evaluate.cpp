@@ -16,7 +16,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-/// np.iinfo(T).max, np.finfo(T).eps and their like.
+/// np.iinfo(T).max, np.finfo(T).eps and similar.
 Value limit_of(std::string_view table, Type type, std::string_view name) {
   if (table == "numpy.iinfo" && is_integer(type)) {
     const std::uint64_t ones = ~std::uint64_t{0} >> (64 - type->bits);
@@ -129,7 +129,7 @@ Value Evaluator::compare(const Expr& expr) {
   return result;
 }
 
-/// `a and b`, `a or b`, `a if c else b`, as far as the numbers that decide are known.
+/// `a and b`, `a or b`, `a if c else b`, if the deciding values are known.
 Value Evaluator::choice(const Expr& expr) {
   const auto truth = [](const Value& value) { return truth_of(value); };
   if (expr.kind == ExprKind::conditional) {
@@ -160,7 +160,7 @@ Value Evaluator::items(const Expr& expr) {
 
 /// module.name, array.shape, dtype attributes.
 Value Evaluator::attribute(const Expr& expr) {
-  // The callee is looked up twice, so that it must be a plain name.
+  // The callee is looked up twice, so it must be a plain name.
   if (const Expr& call = *expr.items[0];
       call.kind == ExprKind::call && call.items.size() == 2 && !dotted_text(*call.items[0]).empty()) {
     const Value callee = evaluate(*call.items[0]);

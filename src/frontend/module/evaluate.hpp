@@ -14,13 +14,13 @@ namespace quern::frontend {
 class Decorators;
 class TypeReader;
 
-/// Computes expressions outside functions, as of the moment that the file's names are looked at.
+/// Computes expressions outside functions, at the current moment of the file.
 class Evaluator {
  public:
   Evaluator(ModuleFile& file, Bindings& bindings, TypeReader& type_reader, Decorators& decorators)
       : file_(file), bindings_(bindings), type_reader_(type_reader), decorators_(decorators) {}
 
-  /// Unknown or a value of the host program if it is more than the language computes there.
+  /// Returns unknown or a value of the host program if the language does not compute the expression there.
   Value evaluate(const Expr& expr);
 
  private:
@@ -33,7 +33,7 @@ class Evaluator {
   Value slice_of(const Value& items, const Expr& slice);
   /// `base.name`
   Value attribute(const Expr& expr);
-  /// The same of the host's objects.
+  /// The same for attributes of host objects.
   Value attribute_of(const Value& base, std::string_view name);
 
   Value call(const Expr& expr);
@@ -45,10 +45,10 @@ class Evaluator {
   Bindings& bindings_;
   TypeReader& type_reader_;
   Decorators& decorators_;
-  std::vector<std::pair<std::string_view, Value>> inner_names_;  ///< of comprehensions
+  std::vector<std::pair<std::string_view, Value>> inner_names_;  ///< names of comprehensions
 };
 
-/// "a.b.c" if the expression consists of names alone; otherwise empty.
+/// Returns "a.b.c" if the expression consists of names only; otherwise empty.
 std::string dotted_text(const Expr& expr);
 
 }  // namespace quern::frontend

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates calls at a file's own level as far as kernels use their results: numbers that Python functions
-// compute from numbers, types, and arrays.
+// Evaluates calls at the file's level whose results kernels can use: numbers that Python functions compute
+// from numbers, types, and arrays.
 #include <algorithm>
 
 #include "frontend/module/decorators.hpp"
@@ -15,7 +15,7 @@ using Kind = Value::Kind;
 
 }  // namespace
 
-/// Its arguments in order, those with names, and the type of elements among them.
+/// Reads the positional arguments in order, the keyword arguments, and the element type among them.
 HostCall Evaluator::read_call(const Expr& expr) {
   HostCall call;
   const auto take_dtype = [&](const Expr& item) {
@@ -42,7 +42,7 @@ HostCall Evaluator::read_call(const Expr& expr) {
 
 Value Evaluator::call(const Expr& expr) {
   if (Value text = text_call(expr); text.kind != Kind::unknown) return text;
-  // The object of a method is evaluated only once: calls may form a chain of any length.
+  // The object of a method is evaluated only once, since calls may form a chain of any length.
   const Expr& named = *expr.items[0];
   const Value base = named.kind == ExprKind::attribute ? evaluate(*named.items[0]) : Value{};
   if (base.kind == Kind::array) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates strings and versions at a file's own level that choose between definitions.
+// Evaluates strings and versions at the file's level that select between definitions.
 #include <algorithm>
 #include <charconv>
 
@@ -32,7 +32,7 @@ Value split(const std::string& text, const std::string& at) {
   }
 }
 
-/// int("12"); unknown for texts that int() reads differently.
+/// int("12"); unknown for text that int() may read differently.
 Value whole_of(const std::string& text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -41,7 +41,7 @@ Value whole_of(const std::string& text) {
 
 }  // namespace
 
-/// Unknown if it is not such a call.
+/// Returns unknown if the expression is no such call.
 Value Evaluator::text_call(const Expr& expr) {
   const Expr& named = *expr.items[0];
   const std::size_t count = expr.items.size() - 1;

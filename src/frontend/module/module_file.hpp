@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file that is translated: its text, its functions, and what its import binds. The classes that give
-// meaning to names, values, types and decorators share it.
+// The file that is translated: its text, its functions, and the bindings of its import. The classes that
+// evaluate names, values, types and decorators share it.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace quern::frontend {
 
 enum class Role : std::uint8_t { host, kernel, device };
 
-/// void(float32[:], int32), as a decorator or the launch gives it.
+/// A signature such as void(float32[:], int32), from the decorator or the launch.
 struct SignatureTypes {
-  Type result = nullptr;  ///< null where none was written
+  Type result = nullptr;  ///< null if none was written
   std::vector<Type> parameters;
 };
 
@@ -31,36 +31,36 @@ struct Options {
   bool force_inline = false;
   std::int64_t max_registers = 0;
   std::vector<std::int64_t> launch_bounds;
-  std::vector<std::string> links;  ///< files of CUDA C++
+  std::vector<std::string> links;  ///< linked files of CUDA C++
 };
 
 /// A function of the file.
 struct Declaration {
   std::string_view name;
   Place place;
-  std::size_t token = 0;                ///< of its `def`
-  std::vector<std::size_t> decorators;  ///< the tokens behind each '@'
+  std::size_t token = 0;                ///< token of its `def`
+  std::vector<std::size_t> decorators;  ///< the tokens after each '@'
   Role role = Role::host;
   std::vector<SignatureTypes> signatures;
   Options options;
-  Diagnostics errors;            ///< of its decorators; reported when it is used
-  Function* function = nullptr;  ///< read on first use
-  std::string external;          ///< of cuda.declare_device: the symbol that linked code defines
-  bool c_abi = false;            ///< it returns its result, and not through a pointer
-  bool broken = false;           ///< its own text has errors, reported already
-  bool refused = false;          ///< its body has what the language leaves out, reported already
-  Time time = 0;                 ///< when its `def` is run
-  Place replaced;                ///< a decorator that may give its name to something else
+  Diagnostics errors;            ///< errors in its decorators; reported when it is used
+  Function* function = nullptr;  ///< read at first use
+  std::string external;          ///< for cuda.declare_device: the symbol that linked code defines
+  bool c_abi = false;            ///< returns its result directly, not through a pointer
+  bool broken = false;           ///< its text has errors, which were reported
+  bool refused = false;          ///< its body contains unsupported syntax, which was reported
+  Time time = 0;                 ///< the time at which its `def` runs
+  Place replaced;                ///< a decorator that may bind its name to another object
 };
 
-/// A kernel of the file that importing it gives no name of the file's level.
+/// A kernel of the file that is not bound to a name of the file's level after the import.
 struct HiddenKernel {
   std::string_view name;
   Place place;
-  bool in_function = false;  ///< else in a block that does not run
+  bool in_function = false;  ///< true: it is in a function; false: in a block that does not run
 };
 
-/// `from x import *`, in the order of the file.
+/// A `from x import *`, in the order of the file.
 struct StarImport {
   Time time = 0;
   Place place;
@@ -72,11 +72,11 @@ struct ModuleFile {
 
   std::string_view text(std::size_t token) const { return source.at(tokens[token].place); }
   std::uint32_t line_of(Place place) const { return source.line_of(place.begin); }
-  /// The token behind the line of the statement, and behind its block if one follows.
+  /// The token after the statement's line, or after its block if one follows.
   std::size_t end_of_statement(std::size_t at) const;
-  /// The dotted name that begins at the token; moves `at` behind it.
+  /// Reads the dotted name at the token; moves `at` after it.
   std::string dotted(std::size_t& at) const;
-  /// The binding of the name at the current moment, or null.
+  /// The binding of the name at the current moment, or null if it has none.
   Binding* meant(std::string_view name) const;
   Parser parser() { return {tokens, source, arena, report}; }
 
@@ -88,9 +88,9 @@ struct ModuleFile {
   std::deque<Declaration> declarations;
   Timeline timeline;
   std::vector<StarImport> stars;
-  Time now = kImported;   ///< the moment that names are looked at
-  std::size_t depth = 0;  ///< number of values being computed, each for another one
-  bool quiet = false;     ///< reports are discarded
+  Time now = kImported;   ///< the moment at which names are evaluated
+  std::size_t depth = 0;  ///< nesting depth of values whose computation needs other values
+  bool quiet = false;     ///< true: reports are discarded
 };
 
 /// Maps the alternative import paths of a module to one path.

@@ -48,7 +48,7 @@ void Names::compile_as_of(const Declaration& kernel) {
 }
 
 Value Names::default_value(const Declaration& declaration, const Expr& expr) {
-  if (declaration.time == 0) return evaluate(expr);  // of a function inside another
+  if (declaration.time == 0) return evaluate(expr);  // a function inside another one
   const Time before = std::exchange(file_.now, std::min(declaration.time, file_.now));
   Value value = evaluate(expr);
   file_.now = before;
@@ -114,7 +114,7 @@ std::vector<HiddenKernel> Names::hidden_kernels() {
   std::vector<HiddenKernel> found;
   std::set<std::size_t> known;
   for (const Declaration& each : file_.declarations) known.insert(each.token);
-  std::vector<bool> functions;  // of the blocks around: are they a function's?
+  std::vector<bool> functions;  // for each enclosing block: it is a function's body
   Tok opener = Tok::end;        // the first word of the line
   bool begins = true, decorated = false;
   for (std::size_t at = 0; at + 1 < file_.tokens.size(); ++at) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file as a whole: the names it binds, the functions that are kernels, the values of its constants. Host
-// code is skipped: the body of a function is parsed when it is compiled, the value of a name is computed when
-// it is used.
+// The file as a whole: the names that it binds, the functions that are kernels, the values of its constants.
+// Host code is skipped: the body of a function is parsed when the function is compiled, and the value of a
+// name is computed when it is used.
 #pragma once
 
 #include <deque>
@@ -21,7 +21,7 @@
 
 namespace quern::frontend {
 
-/// The file as a whole, for the passes behind it.
+/// The file as a whole, as later passes use it.
 class Names {
  public:
   /// `constants` come from the host and take precedence over the file's own bindings.
@@ -30,49 +30,50 @@ class Names {
   Names(const Names&) = delete;
   Names& operator=(const Names&) = delete;
 
-  /// The meaning of the name at the file's level; unknown if nothing binds it.
+  /// The value of the name at the file's level; unknown if nothing binds it.
   const Value& global(std::string_view name) { return bindings_.global(name); }
-  /// From now on names have the meaning of the time when the kernel is compiled: at its line if the decorator
-  /// gives its types, otherwise at the end of the import.
+  /// From now on, names have their values of the time at which the kernel is compiled: at its own line if the
+  /// decorator gives its types, otherwise at the end of the import.
   void compile_as_of(const Declaration& kernel);
-  /// The default value of a parameter, as of the function's own line.
+  /// The default value of a parameter, at the time of the function's own line.
   Value default_value(const Declaration& declaration, const Expr& expr);
-  /// `base.name`, where base is a module; reports an attribute that does not exist.
+  /// `base.name`, if base is a module. Reports an attribute that does not exist.
   Value attribute(const Value& base, std::string_view name, Place place) {
     return bindings_.attribute(base, name, place);
   }
-  /// The place where the file binds the name, for notes; an empty place if it does not.
+  /// The place at which the file binds the name, for notes. Empty if it does not.
   Place place_of(std::string_view name) const;
-  /// The candidates for a misspelt name.
+  /// All names, as candidates for corrections of a misspelt name.
   std::vector<std::string_view> all_names() const;
 
   std::deque<Declaration>& declarations() { return file_.declarations; }
   /// The kernel or device function of that name, or null.
   Declaration* find(std::string_view name);
-  /// The kernels that a program can name, in the file's order; it may not be certain which one a name means.
+  /// The kernels that a program can name, in the order of the file. It may be uncertain which kernel a name
+  /// refers to.
   std::vector<Declaration*> kernels();
   std::vector<HiddenKernel> hidden_kernels();
-  /// Reports that the meaning of the name is not certain; returns false if it is.
+  /// If the meaning of the name is not certain, reports that and returns true.
   bool report_doubt(std::string_view name, Place place) { return bindings_.report_doubt(name, place); }
   void report_doubt(const Doubt& doubt, std::string_view name, Place place) {
     doubts_.report(doubt, name, place);
   }
-  /// True if this name of the host program has not been reported yet.
+  /// Returns true at the first call for this name of the host program. Used to report each name once.
   bool tell(const std::string& path) { return told_.insert(path).second; }
-  /// Was the name imported from a module, so that it may be a number or an array?
+  /// True if the name was imported from a module, so that it may be a number or an array.
   bool is_member(std::string_view name) const;
-  /// For a device function whose signature compiles it at its own line: reports a name whose meaning there
-  /// differs from the one for the kernel.
+  /// For a device function whose signature compiles it at its own line: reports a name that has another value
+  /// there than for the kernel.
   bool report_moved(const Declaration& declaration);
-  /// The place where the name is bound after the current moment; an empty place if there is none.
+  /// The place at which the name is bound after the current moment; empty if there is none.
   Place bound_later(std::string_view name) const;
-  /// The function's body, read now if it was not before.
+  /// The function's body, which is parsed at the first call.
   Function* body_of(Declaration& declaration);
 
   /// Reports the errors in the function's decorators, once.
   void report_errors(Declaration& declaration);
 
-  /// The value of an expression outside functions; unknown if it is more than the language computes there.
+  /// The value of an expression outside functions; unknown if the language does not compute it there.
   Value evaluate(const Expr& expr) { return evaluator_.evaluate(expr); }
   /// Reads a signature in text that is not part of the file, such as --sig; `what` names it in messages.
   bool read_signature_text(std::string_view text, const std::string& what, Place place, SignatureTypes& out) {
@@ -83,7 +84,7 @@ class Names {
   Report& report() { return file_.report; }
 
  private:
-  // They refer to each other: a value may need a type, and a type the value of a name.
+  // These members refer to each other: a value may need a type, and a type the value of a name.
   ModuleFile file_;
   Doubts doubts_;
   Bindings bindings_;

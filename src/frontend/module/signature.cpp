@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types and signatures in Numba's own syntax: float32[:, ::1], void(int32, float64[:]), UniTuple(int64, 2).
+// Reads types and signatures in Numba's syntax: float32[:, ::1], void(int32, float64[:]), UniTuple(int64, 2).
 #include "frontend/module/signature.hpp"
 
 #include <fmt/format.h>
@@ -16,10 +16,10 @@ namespace {
 using Kind = Value::Kind;
 
 constexpr std::size_t kMostDimensions = 31;
-constexpr std::size_t kMostNames = 20;  // that stand for each other
+constexpr std::size_t kMostNames = 20;  // names that are defined by other names
 constexpr std::int64_t kMostRecordBytes = std::int64_t{1} << 20;
 
-// The name behind the last dot, which identifies a type under any name of the module.
+// The name after the last dot. It identifies a type, whatever name the module has.
 std::string_view last_name(const Expr& expr) {
   return expr.kind == ExprKind::name || expr.kind == ExprKind::attribute ? expr.name : std::string_view();
 }
@@ -70,7 +70,7 @@ const Expr* TypeReader::assigned_expr_of(const Binding& binding, std::string_vie
   return nullptr;
 }
 
-/// The signature behind names for it: SIG = void(float32[:]), or a string.
+/// Follows names to the signature: SIG = void(float32[:]), or a string.
 const Expr& TypeReader::signature_meant(const Expr& expr) {
   const Expr* meant = &expr;
   for (std::size_t names = 0; meant->kind == ExprKind::name && names < kMostNames; ++names) {
@@ -103,7 +103,7 @@ Type TypeReader::array_type(const Expr& expr) {
   return file_.types.array(element, static_cast<unsigned>(axes.size()), last ? 'C' : first ? 'F' : 'A');
 }
 
-/// Array(float32, 1, 'C', readonly=True): the word that its arguments end in, or nothing.
+/// Array(float32, 1, 'C', readonly=True): returns the keyword at the end of the arguments, if there is one.
 std::optional<bool> TypeReader::read_only_of(const Expr& expr) {
   if (expr.items.size() == 4) return false;
   const Expr& last = *expr.items[4];
@@ -234,7 +234,7 @@ bool TypeReader::read_signature_text(std::string_view text, const std::string& w
   if (text.find_first_not_of(" \t") != std::string_view::npos) {
     const Expr* expr = Parser(tokens, source, file_.arena, inner).parse_only_expression();
     if (!inner.failed()) {
-      // Its places refer to another text; errors are reported at this text's place.
+      // Places of the other report refer to another text, so errors are reported at this text's place.
       std::swap(file_.report, inner);
       good = read_signature(*expr, out);
       std::swap(file_.report, inner);
@@ -278,7 +278,7 @@ Value TypeReader::record_dtype(const Expr& fields, bool align) {
   return value;
 }
 
-/// np.float32, float32, 'f4', int, a record type or a list of its fields; null for other expressions.
+/// Reads np.float32, float32, 'f4', int, a record type or a list of its fields. Null for other expressions.
 Type TypeReader::element_type(const Expr& expr) {
   if (expr.kind == ExprKind::list) return record_dtype(expr, false).type;
   const Value value = evaluator_.evaluate(expr);

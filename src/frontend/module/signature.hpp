@@ -12,17 +12,17 @@ namespace quern::frontend {
 
 class Evaluator;
 
-/// Reads types and signatures in Numba's own syntax, and element types as NumPy writes them.
+/// Reads types and signatures in Numba's syntax, and element types in NumPy's.
 class TypeReader {
  public:
   TypeReader(ModuleFile& file, Doubts& doubts, Evaluator& evaluator)
       : file_(file), doubts_(doubts), evaluator_(evaluator) {}
 
-  /// The type that an expression such as float32[:, ::1] names; reports an expression that names none.
+  /// Returns the type of an expression such as float32[:, ::1]. Reports an expression that is no type.
   Type type_of(const Expr& expr);
   /// The same for an expression that is a subscript.
   Type array_type(const Expr& expr);
-  /// np.float32, float32, 'f4', int, a record type or a list of its fields; null for other expressions.
+  /// Reads np.float32, float32, 'f4', int, a record type or a list of its fields. Null for other expressions.
   Type element_type(const Expr& expr);
   /// np.dtype([('x', np.float32), ('y', 'i4', (3,))], align=True)
   Value record_dtype(const Expr& fields, bool align);
@@ -31,7 +31,7 @@ class TypeReader {
   bool read_signature(const Expr& expr, SignatureTypes& out);
   /// The same for text that is not part of the file, such as --sig; `what` names it in messages.
   bool read_signature_text(std::string_view text, const std::string& what, Place place, SignatureTypes& out);
-  /// The signature behind names for it: SIG = void(float32[:]), or a string.
+  /// Follows names to the signature: SIG = void(float32[:]), or a string.
   const Expr& signature_meant(const Expr& expr);
   /// The expression that the binding's line assigns to the name; null if there is none.
   const Expr* assigned_expr_of(const Binding& binding, std::string_view name);

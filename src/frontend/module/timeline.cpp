@@ -32,7 +32,7 @@ Binding& Timeline::root_of(Binding& binding) {
   return *at;
 }
 
-/// Union by rank without compression: every path is short, and the time of each join stays known.
+/// Union by rank without path compression: paths are short, and the time of each union remains known.
 void Timeline::share(Binding& one, Binding& other) {
   Binding *high = &root_of(one), *low = &root_of(other);
   if (high == low) return;
@@ -50,7 +50,7 @@ const Change* Timeline::changed(const Binding& binding, Time since, Time at) con
   for (const Binding* root = &binding; root != nullptr;
        from = std::max(from, root->joined_), root = root->parent_) {
     if (from >= at) break;
-    // After a root has joined another one, changes to it are recorded at that one.
+    // After a root was joined to another one, changes are recorded at that root.
     const Change* found = first(root->changes_, from, at);
     if (found != nullptr && (earliest == nullptr || found->time < earliest->time)) earliest = found;
   }

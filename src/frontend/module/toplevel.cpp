@@ -10,7 +10,7 @@
 namespace quern::frontend {
 namespace {
 
-constexpr std::size_t kMostSteps = std::size_t{1} << 22;  // of following what functions mention
+constexpr std::size_t kMostSteps = std::size_t{1} << 22;  // while following the names that functions use
 
 bool ends_line(Tok kind) { return kind == Tok::newline || kind == Tok::end || kind == Tok::dedent; }
 bool opens(Tok kind) {
@@ -28,7 +28,7 @@ Binding made(Binding::Kind kind, Place place, std::size_t token = 0) {
   return binding;
 }
 
-/// The names that `from module import *` binds, as far as kernels use them.
+/// The names that `from module import *` binds and that kernels can use.
 std::vector<std::string_view> all_in(const TypeTable& types, std::string_view module) {
   std::vector<std::string_view> names = names_in(module);
   if (module == "numba" || module == "numba.types" || module == "numpy")
@@ -75,7 +75,7 @@ Binding& TopLevel::bind(std::string_view name, Binding binding) {
   return timeline_.bind(name, std::move(binding));
 }
 
-/// Statements one after another; behind a `raise` they are not run.
+/// Runs statements one after another, up to a `raise`.
 void TopLevel::suite(std::size_t at, std::size_t end) {
   while (at < end && kind(at) != Tok::end) {
     if (ended_ || failed_) return;
@@ -83,7 +83,7 @@ void TopLevel::suite(std::size_t at, std::size_t end) {
   }
 }
 
-/// The header's ':' and its statements, on the same line or in a block of their own.
+/// Finds the header's ':' and its statements, which are on the same line or in an indented block.
 std::optional<TopLevel::Suite> TopLevel::suite_at(std::size_t at) const {
   Suite found;
   found.header = at;
@@ -141,7 +141,7 @@ std::size_t TopLevel::statement(std::size_t at, std::size_t end) {
 std::size_t TopLevel::if_chain(const Suite& first) {
   std::vector<Block> ways;
   Place because;
-  bool open = true;  // may control come to what follows?
+  bool open = true;  // true: control may reach the code that follows
   std::size_t next = first.header;
   for (std::optional<Suite> at = first; at;) {
     const bool last = kind(at->header) == Tok::k_else;
@@ -203,12 +203,12 @@ void TopLevel::merge(std::size_t mark, const std::vector<Outcome>& outcomes, Pla
   }
 }
 
-/// Marks the bindings since the mark as uncertain: they may or may not have happened.
+/// Marks the bindings since the mark as uncertain: the assignments may not have happened.
 void TopLevel::doubt_since(std::size_t mark, Time before, Place because, const char* why) {
   merge(mark, {{before}, {timeline_.now()}}, because, why);
 }
 
-/// Handles a line that may raise: the handlers around it may see a state in which it has not finished.
+/// Handles a line that may raise: in the enclosing handlers, it may not have completed.
 void TopLevel::risk(std::size_t token) {
   if (!risk_) risk_ = Change{timeline_.now(), line_place(token)};
 }
@@ -236,7 +236,7 @@ std::size_t TopLevel::try_statement(const Suite& first) {
   if (handlers.empty() && risk && !risk_) risk_ = risk;
   const Time end = timeline_.now();
   const auto handle = [&](const Suite& handler) {
-    if (risk)  // the code after the line that raised may or may not have run
+    if (risk)  // if a line raised, the code after it did not run
       for (const std::string_view name : timeline_.touched_since(mark))
         if (Binding* before = timeline_.find(name, risk->time);
             before != timeline_.find(name, end) && !failed) {
@@ -257,7 +257,7 @@ std::size_t TopLevel::try_statement(const Suite& first) {
     });
   if (risk || failed)
     for (const Suite& handler : handlers) ways.emplace_back([&] { handle(handler); });
-  // Names bound in the body are compared with the handlers' results, so that all paths begin at its end.
+  // Names bound in the body are compared with the results of the handlers, so all paths start at its end.
   if (!ways.empty())
     branches(ways, risk ? risk->place : line_place(first.header), "may raise, which decides what it is");
   if (always) suite(always->begin, always->end);
@@ -283,7 +283,7 @@ std::size_t TopLevel::loop(const Suite& header) {
   const std::size_t mark = timeline_.mark();
   const Time before = timeline_.now();
   const bool deciding = std::exchange(deciding_, false);
-  // The second walk uses facts that the first one learnt from later lines.
+  // The second walk uses facts that the first one found in later lines.
   for (int walk = deciding ? 0 : 1; walk < 2; ++walk) {
     if (counted) bind_targets(header.header + 1, in, items);
     suite(header.begin, header.end);
@@ -309,7 +309,7 @@ std::size_t TopLevel::with(const Suite& header) {
   const std::optional<Change> risk = std::exchange(risk_, around);
   const bool ended = std::exchange(ended_, false);
   if (risk || ended) {
-    // contextlib.suppress and similar managers continue behind the block.
+    // With contextlib.suppress and similar managers, the import continues after the block.
     const Time since = risk ? risk->time : before;
     const std::size_t first = header.header + 1;
     const std::string path = path_of(first, chain_begin(header.colon));
@@ -372,7 +372,7 @@ std::size_t TopLevel::function(std::size_t at, std::size_t next) {
   return next;
 }
 
-/// def f(x, y=TABLE): the tokens behind each '=' and ':' of its own.
+/// def f(x, y=TABLE): finds the tokens after each '=' and ':' of the header itself.
 void TopLevel::default_values(std::size_t open) {
   for (std::size_t i = open + 1; i < partner_[open]; ++i) {
     if (around_[i] != open + 1 || (kind(i) != Tok::assign && kind(i) != Tok::colon)) continue;
@@ -388,7 +388,7 @@ std::size_t TopLevel::host_class(const Suite& header) {
   risk(header.header);
   const std::vector<std::size_t> decorators = std::exchange(decorators_, {});
   if (kind(header.header + 1) != Tok::name) return header.next;
-  // Its lines are run in a namespace of their own.
+  // The lines of a class run in a separate namespace.
   for (std::size_t at = header.begin; at < header.end; at = std::max(file_.end_of_statement(at), at + 1))
     if (kind(at) != Tok::k_def) effects(at, statement_end(at, header.end), value_begin(at, header.end));
   Binding& bound =
@@ -397,7 +397,7 @@ std::size_t TopLevel::host_class(const Suite& header) {
   return header.next;
 }
 
-/// Simple statements, parted by ';'.
+/// Runs simple statements, separated by ';'.
 void TopLevel::line(std::size_t at, std::size_t end) {
   while (at < end && !ended_ && !failed_) {
     const std::size_t behind = statement_end(at, end);
@@ -475,7 +475,7 @@ void TopLevel::assignment(std::size_t at, std::size_t end) {
   }
 }
 
-/// The targets of `for` and `with`.
+/// Binds the targets of `for` and `with`.
 void TopLevel::bind_targets(std::size_t at, std::size_t end, const std::vector<Binding*>& shared) {
   for (std::size_t i = at; i < end; ++i) {
     if (!is_name_itself(i) || kind(i + 1) == Tok::dot || kind(i + 1) == Tok::open_square) continue;
@@ -531,8 +531,8 @@ void TopLevel::star(std::size_t at, const std::string& module) {
   const Time before = timeline_.now();
   std::vector<std::string_view> names = all_in(file_.types, canonical(module));
   for (const std::string_view name : names) {
-    // If the name already has a meaning, the import replaces it for certain only if all names of the module
-    // are known.
+    // If the name has a value already, the import replaces it for certain only if all names of the module are
+    // known.
     const Binding* old = timeline_.find(name, before);
     const bool taken =
         (old != nullptr && old->kind != Binding::Kind::import) || (old == nullptr && is_python_name(name));

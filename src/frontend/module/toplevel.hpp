@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The import of a file, statement by statement, as far as it is known without running it: the lines that bind
-// a name for certain, those between which a line decides, and other changes on the way. Its result is the
-// Timeline of the file. Unknown conditions are never guessed: both paths are followed, and the names that
-// they bind are uncertain.
+// Follows the import of a file, statement by statement, without running it: lines that bind a name for
+// certain, bindings between which a line decides, and other changes. The result is the Timeline of the file.
+// Unknown conditions are not guessed: both paths are followed, and the names that they bind are uncertain.
 #pragma once
 
 #include <functional>
@@ -18,26 +17,26 @@
 
 namespace quern::frontend {
 
-/// The name of an attribute of a module on the timeline.
+/// The timeline's name for an attribute of a module.
 inline std::string attribute_key(std::string_view path) { return "." + std::string(path); }
-/// Can `from module import *` bind the name? `python`: a name of Python's own. `import`: the file imported
-/// it.
+/// True if `from module import *` can bind the name. `python`: it is also a name of Python. `import`: the
+/// file has imported it.
 bool may_export(std::string_view module, std::string_view name, bool python, bool import);
-/// Does an import of the module succeed wherever the file is imported?
+/// True if an import of the module succeeds wherever the file is imported.
 bool is_known_module(std::string_view path);
-/// A name of Python's builtins.
+/// True for a name of Python's builtins.
 bool is_python_name(std::string_view name);
 
 /// Effects of a call on the arrays that it receives.
 enum class ArgumentEffect : std::uint8_t {
   reads,
-  aliases,  ///< the result may be one of them, or a view
+  aliases,  ///< the result may be one of them, or a view of one
   changes,
 };
 ArgumentEffect effect_of_function(std::string_view path);
 ArgumentEffect effect_of_method(std::string_view name);
 
-/// Reads the tokens of statements: their ends, the brackets around them, and the use of the names in them.
+/// Examines the tokens of statements: their ends, the brackets around them, and how they use names.
 class TokenReader {
  protected:
   explicit TokenReader(ModuleFile& file);
@@ -50,7 +49,7 @@ class TokenReader {
   std::size_t value_begin(std::size_t at, std::size_t end) const;
   std::size_t statement_end(std::size_t at, std::size_t end) const;
 
-  // Broken text may end anywhere: beyond the tokens there is the end of the file.
+  // Text with errors may end anywhere. Beyond the last token, this returns the end of the file.
   Tok kind(std::size_t token) const {
     return token < file_.tokens.size() ? file_.tokens[token].kind : Tok::end;
   }
@@ -63,18 +62,18 @@ class TokenReader {
 
   ModuleFile& file_;
   Timeline& timeline_;
-  std::vector<std::size_t> partner_;  ///< of a bracket: the other one
-  std::vector<std::size_t> around_;   ///< the bracket that is open around a token; 0 if there is none
+  std::vector<std::size_t> partner_;  ///< for a bracket: the matching one
+  std::vector<std::size_t> around_;   ///< the innermost open bracket around a token; 0 if there is none
 };
 
-/// The import, statement by statement.
+/// Follows the import, statement by statement.
 class TopLevel : private TokenReader {
  public:
   TopLevel(ModuleFile& file, Evaluator& evaluator, Bindings& bindings, Decorators& decorators);
   void run();
 
  private:
-  // A header with its ':' and the statements that it owns.
+  // A header with its ':' and the statements that belong to it.
   struct Suite {
     std::size_t header = 0, colon = 0, begin = 0, end = 0, next = 0;
   };
@@ -104,7 +103,7 @@ class TopLevel : private TokenReader {
   void remove(std::size_t at, std::size_t end);
   void bind_targets(std::size_t at, std::size_t end, const std::vector<Binding*>& shared);
 
-  // Ways that the import may take.
+  // Paths that the import may take.
   void branches(const std::vector<Block>& ways, Place because, const char* why);
   void merge(std::size_t mark, const std::vector<Outcome>& outcomes, Place because, const char* why);
   void doubt_since(std::size_t mark, Time before, Place because, const char* why);
@@ -112,18 +111,18 @@ class TopLevel : private TokenReader {
   void risk(std::size_t token);
   Binding& bind(std::string_view name, Binding binding);
 
-  // Side effects of statements besides binding names: toplevel_effects.cpp.
+  // Side effects of statements other than binding names: toplevel_effects.cpp.
   struct Facts {
-    struct Mention {
+    struct NameUse {
       std::size_t token = 0;
       Use use = Use::read;
     };
-    std::vector<Mention> mentions;  ///< of names that are not its own
-    std::vector<std::size_t> sets;  ///< of names that it declares `global`
+    std::vector<NameUse> uses;      ///< uses of names that are not local to it
+    std::vector<std::size_t> sets;  ///< assignments to names that it declares `global`
   };
-  /// Applies the side effects of the tokens; returns the bindings that their value may share memory with.
+  /// Applies the side effects of the tokens. Returns the bindings with which the value may share memory.
   std::vector<Binding*> effects(std::size_t at, std::size_t end, std::size_t value);
-  void mention(std::size_t token, Use use, std::size_t from, std::vector<Binding*>* flows);
+  void use_name(std::size_t token, Use use, std::size_t from, std::vector<Binding*>* flows);
   void change_attribute(std::size_t token, const Binding& module, std::size_t from);
   void hidden_text(std::size_t token, std::vector<Binding*>* flows);
   void run_function(Binding& root, std::size_t from, bool escapes);
@@ -133,14 +132,14 @@ class TopLevel : private TokenReader {
   void own_names(std::size_t at, std::size_t end, std::set<std::string_view>& own,
                  std::set<std::string_view>& outer, Facts& facts) const;
 
-  Decorators& roles_;  ///< the roles that decorators give
+  Decorators& roles_;  ///< the roles that decorators give to functions
   Decision decision_;
   std::vector<std::size_t> decorators_;
-  std::map<std::size_t, Declaration*> declared_;  ///< by the token of the `def`
-  std::map<std::size_t, Facts> facts_;            ///< by the token of a `def`, a class or an assignment
-  bool deciding_ = true;                          ///< not in a loop, whose lines may run again
-  bool ended_ = false;                            ///< a `raise` was met
-  bool failed_ = false;                           ///< a line raises NameError in any case
+  std::map<std::size_t, Declaration*> declared_;  ///< by token of the `def`
+  std::map<std::size_t, Facts> facts_;            ///< by token of a `def`, a class or an assignment
+  bool deciding_ = true;                          ///< false in a loop, whose lines may run again
+  bool ended_ = false;                            ///< a `raise` was reached
+  bool failed_ = false;                           ///< a line always raises NameError
   unsigned guarded_ = 0;                          ///< the number of enclosing `try`
   std::optional<Change> risk_;                    ///< the first line that may raise
   std::size_t budget_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Side effects of statements at a file's own level, besides binding names: arrays changed in place, functions
-// called or passed on, attributes of modules set. The analysis works on tokens, so that it can handle any
-// Python code; in doubt it assumes that the name is changed.
+// Side effects of statements at the file's level, other than binding names: arrays changed in place,
+// functions called or passed on, attributes of modules set. The analysis works on tokens, so it can handle
+// any Python code. In doubt it assumes that the name is changed.
 #include <algorithm>
 
 #include "frontend/module/toplevel.hpp"
@@ -43,7 +43,7 @@ constexpr FunctionEffect kPythonFunctions[] = {
     {"iter", ArgumentEffect::aliases},      {"reversed", ArgumentEffect::aliases},
     {"getattr", ArgumentEffect::aliases},
 };
-// For NumPy: functions that are not listed here make a new array from their arguments.
+// Functions of NumPy that are not listed here create a new array from their arguments.
 constexpr FunctionEffect kNumpyFunctions[] = {
     {"put", ArgumentEffect::changes},
     {"put_along_axis", ArgumentEffect::changes},
@@ -136,7 +136,7 @@ constexpr std::string_view kAnyName[] = {"exec", "eval",         "globals", "loc
 
 }  // namespace
 
-/// For functions of modules: an unknown function is assumed to change its arguments.
+/// The effect of a function of a module. An unknown function is assumed to change its arguments.
 ArgumentEffect effect_of_function(std::string_view path) {
   if (path.empty()) return ArgumentEffect::changes;
   if (const std::size_t dot = path.find('.'); dot != std::string_view::npos) {
@@ -174,7 +174,7 @@ std::size_t TokenReader::statement_end(std::size_t at, std::size_t end) const {
   return end;
 }
 
-/// The last '=' or '+=' of a statement, `at` if there is none.
+/// The last '=' or '+=' of a statement; `at` if there is none.
 std::size_t TokenReader::value_begin(std::size_t at, std::size_t end) const {
   std::size_t value = at;
   const std::size_t behind = statement_end(at, end);
@@ -186,7 +186,7 @@ std::size_t TokenReader::value_begin(std::size_t at, std::size_t end) const {
   return value;
 }
 
-/// A name, and neither an attribute nor the keyword of an argument.
+/// True for a name that is neither an attribute nor the keyword of an argument.
 bool TokenReader::is_name_itself(std::size_t token) const {
   if (kind(token) != Tok::name || (token > 0 && kind(token - 1) == Tok::dot)) return false;
   if (kind(token + 1) != Tok::assign || around_[token] == 0) return true;
@@ -194,7 +194,8 @@ bool TokenReader::is_name_itself(std::size_t token) const {
   return kind(open) != Tok::open_round || (kind(token - 1) != Tok::comma && token - 1 != open);
 }
 
-/// "numpy.add" of the tokens, if they are names and dots and the first is of an import or of Python itself.
+/// Returns "numpy.add" for tokens that are names and dots, if the first name is an import or a name of
+/// Python.
 std::string TokenReader::path_of(std::size_t first, std::size_t end) const {
   if (first >= end || kind(first) != Tok::name) return {};
   const Binding* binding = timeline_.find(text(first), timeline_.now());
@@ -207,7 +208,7 @@ std::string TokenReader::path_of(std::size_t first, std::size_t end) const {
   return canonical(path);
 }
 
-/// The token where the expression begins that ends before `open`: a(b)[c].d
+/// The first token of the expression that ends before `open`: a(b)[c].d
 std::size_t TokenReader::chain_begin(std::size_t open) const {
   std::size_t at = open;
   for (std::size_t steps = 0; at > 0 && steps < kMostBrackets; ++steps) {
@@ -226,7 +227,7 @@ std::size_t TokenReader::chain_begin(std::size_t open) const {
   return at;
 }
 
-/// The use of a value according to the brackets around it.
+/// How a value is used, according to the brackets around it.
 TokenReader::Use TokenReader::use_outside(std::size_t token) const {
   std::size_t inner = token;
   for (std::size_t depth = 0; around_[inner] != 0; ++depth) {
@@ -252,7 +253,7 @@ TokenReader::Use TokenReader::use_outside(std::size_t token) const {
   return Use::flows;
 }
 
-/// The use of the name at the token; `target`: it stands before the '=' of its statement.
+/// How the name at the token is used. `target`: it is before the '=' of its statement.
 TokenReader::Use TokenReader::use_of(std::size_t token, bool target) const {
   std::size_t at = token + 1;
   bool whole = true;
@@ -295,13 +296,13 @@ std::vector<Binding*> TopLevel::effects(std::size_t at, std::size_t end, std::si
     const Tok after = kind(i + 1);
     const bool bound = target && after != Tok::dot && after != Tok::open_square && after != Tok::open_round;
     if ((bound && around_[i] == around_[at]) || (i > 0 && kind(i - 1) == Tok::k_as)) continue;
-    mention(i, use_of(i, target), at, &flows);
+    use_name(i, use_of(i, target), at, &flows);
   }
   return flows;
 }
 
-/// `from`: the token of the statement that is run.
-void TopLevel::mention(std::size_t token, Use use, std::size_t from, std::vector<Binding*>* flows) {
+/// `from`: the token of the statement that runs.
+void TopLevel::use_name(std::size_t token, Use use, std::size_t from, std::vector<Binding*>* flows) {
   Binding* binding = timeline_.find(text(token), timeline_.now());
   if (binding == nullptr) {
     const bool asked = token > 0 && kind(token - 1) == Tok::k_in;  // 'x' in globals()
@@ -329,7 +330,7 @@ void TopLevel::mention(std::size_t token, Use use, std::size_t from, std::vector
   if (use == Use::flows && flows != nullptr) flows->push_back(binding);
 }
 
-/// math.pi = 3.0, del math.pi, setattr(math, 'pi', 3.0); sys.modules gives all.
+/// math.pi = 3.0, del math.pi, setattr(math, 'pi', 3.0); sys.modules gives access to all modules.
 void TopLevel::change_attribute(std::size_t token, const Binding& module, std::size_t from) {
   std::string path = module.path;
   std::size_t at = token + 1;
@@ -360,7 +361,7 @@ void TopLevel::change_attribute(std::size_t token, const Binding& module, std::s
   bind(attribute_key(path) + all, std::move(binding));
 }
 
-/// An f-string may hold calls.
+/// An f-string may contain calls.
 void TopLevel::hidden_text(std::size_t token, std::vector<Binding*>* flows) {
   const std::string_view all = text(token);
   static_cast<void>(flows);
@@ -404,7 +405,7 @@ void TopLevel::run_function(Binding& root, std::size_t from, bool escapes) {
 }
 
 void TopLevel::apply(const Facts& facts, std::size_t from, bool escapes, std::vector<Binding*>& open) {
-  for (const Facts::Mention& each : facts.mentions) {
+  for (const Facts::NameUse& each : facts.uses) {
     if (budget_ == 0) return;
     if (--budget_ == 0) return timeline_.lose_all(line_place(from));
     if (kind(each.token) == Tok::format_string) {
@@ -413,7 +414,7 @@ void TopLevel::apply(const Facts& facts, std::size_t from, bool escapes, std::ve
     }
     Binding* binding = timeline_.find(text(each.token), timeline_.now());
     if (binding == nullptr || binding->kind == Binding::Kind::import) {
-      mention(each.token, each.use, from, nullptr);
+      use_name(each.token, each.use, from, nullptr);
       continue;
     }
     if (binding->kind == Binding::Kind::function || binding->kind == Binding::Kind::host_class ||
@@ -449,7 +450,7 @@ const TopLevel::Facts& TopLevel::facts_of(const Binding& binding) {
   if (binding.kind == Binding::Kind::assignment) {
     const std::size_t behind = statement_end(at, end);
     for (std::size_t i = value_begin(at, behind); i < behind; ++i)
-      if (is_name_itself(i)) facts.mentions.push_back({i, Use::read});
+      if (is_name_itself(i)) facts.uses.push_back({i, Use::read});
     return facts;
   }
   // A kernel cannot bind names of the file, nor change its arrays.
@@ -477,7 +478,7 @@ void TopLevel::own_names(std::size_t at, std::size_t end, std::set<std::string_v
   for (std::size_t i = body; i < end; ++i) {
     if (i > at && (kind(i) == Tok::k_def || kind(i) == Tok::k_class)) {
       own.insert(text(i + 1));
-      i = std::max(i, file_.end_of_statement(i) - 1);  // it has names of its own
+      i = std::max(i, file_.end_of_statement(i) - 1);  // nested functions have separate names
       continue;
     }
     const bool declares = kind(i) == Tok::k_global;
@@ -527,14 +528,14 @@ void TopLevel::read_body(std::size_t at, std::size_t end, std::set<std::string_v
       continue;
     }
     if (kind(i) == Tok::format_string && text(i).find('(') != std::string_view::npos)
-      facts.mentions.push_back({i, Use::changed});
+      facts.uses.push_back({i, Use::changed});
     if (!is_name_itself(i) || own.contains(text(i))) continue;
     Use use = use_of(i, i < value);
-    // References through the function's own names are not tracked.
+    // References through the function's local names are not tracked.
     const bool kept = value > begin || kind(begin) == Tok::k_return || kind(begin) == Tok::k_for ||
                       kind(begin) == Tok::k_with;
     if (use == Use::flows) use = kept ? Use::changed : Use::read;
-    facts.mentions.push_back({i, use});
+    facts.uses.push_back({i, use});
   }
 }
 

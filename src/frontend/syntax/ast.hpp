@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one syntax tree. Nodes belong to an Arena and refer to each other and to the source text.
+// The syntax tree. Nodes belong to an Arena and refer to each other and to the source text.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ enum class ExprKind : std::uint8_t {
   list,
   attribute,    ///< items[0] . name
   subscript,    ///< items[0] [ items[1] ]
-  slice,        ///< items: start, stop, step, each may be null
+  slice,        ///< items: start, stop, step; each may be null
   call,         ///< items[0] ( items[1]... ); a keyword argument is a `keyword`
   keyword,      ///< name = items[0]
   unary,        ///< op items[0]
@@ -35,8 +35,8 @@ enum class ExprKind : std::uint8_t {
   logical,      ///< `and` or `or` of two or more items
   conditional,  ///< items: condition, value if true, value if false
   lambda,       ///< `function`
-  unsupported,  ///< Python that the language leaves out; `name` says what: "a lambda"
-  broken,       ///< a syntax error, reported already
+  unsupported,  ///< unsupported Python syntax; `name` describes it: "a lambda"
+  broken,       ///< a syntax error that was reported
 };
 
 struct Function;
@@ -45,7 +45,7 @@ struct Expr {
   ExprKind kind = ExprKind::broken;
   Place place;
   std::uint32_t id = 0;      ///< within the function, from 0
-  std::uint32_t height = 1;  ///< of the tree below
+  std::uint32_t height = 1;  ///< height of the tree below
   Tok op = Tok::end;
   bool too_large = false;  ///< an integer beyond 64 bits
   std::string_view name;   ///< identifier, attribute, keyword; a string's value; an integer as written
@@ -76,7 +76,7 @@ enum class StmtKind : std::uint8_t {
 
 struct Stmt {
   StmtKind kind = StmtKind::pass;
-  Place place;  ///< of a compound statement: its first line
+  Place place;  ///< first line of a compound statement
   std::uint32_t id = 0;
   Tok op = Tok::end;
   std::string_view name;
@@ -85,26 +85,26 @@ struct Stmt {
   std::vector<Stmt*> body;
   std::vector<Stmt*> orelse;
   Function* function = nullptr;
-  Place skipped;  ///< of an unsupported statement: its whole text
+  Place skipped;  ///< whole text of an unsupported statement
 };
 
 struct Parameter {
   std::string_view name;
   Place place;
   Expr* fallback = nullptr;
-  bool captured = false;  ///< a name of the enclosing function, passed at every call
+  bool captured = false;  ///< a name of the enclosing function, which every call passes
 };
 
-/// A function whose body was read.
+/// A function whose body was parsed.
 struct Function {
   std::string_view name;
-  Place place;  ///< of the name
+  Place place;  ///< place of the name
   std::vector<Parameter> parameters;
   std::vector<Stmt*> body;
   std::uint32_t expr_count = 0;
   std::uint32_t stmt_count = 0;
-  /// Functions of the function around that this one calls, by their names; set after the scope of that
-  /// function is built.
+  /// Functions of the enclosing function that this one calls, by name. Set after the scope of the enclosing
+  /// function was built.
   std::vector<std::pair<std::string_view, Function*>> functions;
 };
 

@@ -9,11 +9,11 @@
 
 namespace quern::frontend {
 
-/// Limit for the recursion of the parser itself, which takes far more stack a level than the passes over the
-/// tree; CPython's tokenizer has the same limit for brackets.
+/// Limit for the recursion of the parser, which uses much more stack for each level than the passes over the
+/// tree. CPython's tokenizer has the same limit for brackets.
 inline constexpr std::uint32_t kDeepestBrackets = 200;
 
-/// The expressions of Python 3.12, one function for each level of the grammar.
+/// Parses the expressions of Python 3.12, with one function for each level of the grammar.
 class ExpressionParser : protected NodeFactory {
  protected:
   ExpressionParser(const std::vector<Token>& tokens, const SourceText& source, Arena& arena, Report& report)
@@ -21,13 +21,13 @@ class ExpressionParser : protected NodeFactory {
 
   /// Reports an error and returns false if the nesting is too deep for one more level.
   bool enter();
-  Expr* expressions();  ///< one, or a tuple without brackets
+  Expr* expressions();  ///< one expression, or a tuple without brackets
   Expr* expression();
   Expr* primary();
   void parameters(Function& function, Tok close);
 
   std::uint32_t depth_ = 0;
-  bool of_file_ = false;  // of the file's level: comprehensions are read
+  bool of_file_ = false;  // true at the file's level, where comprehensions are parsed
 
  private:
   Expr* conditional(Expr* first);

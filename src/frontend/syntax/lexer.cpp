@@ -46,7 +46,7 @@ bool is_name_part(char c) { return is_name_start(c) || is_digit(c); }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 constexpr std::size_t kTabWidth = 8;
-constexpr int kDeepestFormat = 64;  // f-strings inside f-strings
+constexpr int kDeepestFormat = 64;  // nested f-strings
 constexpr std::size_t kDeepestIndent = 100;
 
 class Lexer {
@@ -133,7 +133,7 @@ class Lexer {
   }
 
   void indent_to(std::size_t column, std::size_t narrow, std::size_t begin) {
-    // As in CPython, blocks must be the same for any width of a tab.
+    // As in CPython, the blocks must be the same for any tab width.
     std::size_t block = indents_.size() - 1;
     while (block > 0 && column < indents_[block]) --block;
     if (column > indents_[block] ? narrow <= narrow_[block]
@@ -144,7 +144,7 @@ class Lexer {
     if (column > indents_[block]) narrow_.push_back(narrow);
     if (column > indents_.back()) {
       if (indents_.size() > kDeepestIndent) {
-        at_ = text_.size();  // the rest would be reported again and again
+        at_ = text_.size();  // otherwise the rest would be reported repeatedly
         return fail(begin, fmt::format("blocks are nested more than {} deep", kDeepestIndent),
                     "move inner blocks into device functions");
       }
@@ -226,8 +226,8 @@ class Lexer {
     add(format ? Tok::format_string : bytes ? Tok::bytes : Tok::string, begin);
   }
 
-  // At a quote: moves behind the end of the string. Returns false if it is unterminated; then the position is
-  // the end of the line.
+  // Called at a quote: moves after the end of the string. Returns false if the string is unterminated; then
+  // the position is the end of the line.
   bool skip_string(bool format, int depth) {
     const char quote = peek();
     const bool triple = peek(1) == quote && peek(2) == quote;
@@ -251,7 +251,8 @@ class Lexer {
     return false;
   }
 
-  // At the '{' of an f-string: moves behind its '}'. Strings in it may use any quote, as Python 3.12 allows.
+  // Called at the '{' of an f-string: moves after its '}'. Strings in it may use any quote, as in Python
+  // 3.12.
   bool skip_replacement(int depth, bool many_lines) {
     if (depth > kDeepestFormat) return false;
     std::size_t open = 0;
@@ -298,7 +299,7 @@ class Lexer {
   std::vector<std::size_t> indents_ = {0};
   std::vector<std::size_t> narrow_ = {0};  // the same with tabs of one column
   std::size_t at_ = 0;
-  std::size_t depth_ = 0;  // of brackets; inside them lines do not end
+  std::size_t depth_ = 0;  // nesting depth of brackets; inside them lines do not end
 };
 
 }  // namespace

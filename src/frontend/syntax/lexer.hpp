@@ -7,8 +7,8 @@
 
 namespace quern::frontend {
 
-/// Every token of the source with Python's indentation turned into indent and dedent tokens; the last one is
-/// Tok::end. Invalid text is reported and becomes Tok::unreadable; lexing continues behind it.
+/// Returns the tokens of the source. Python's indentation becomes indent and dedent tokens; the last token is
+/// Tok::end. Invalid text is reported and becomes Tok::unreadable; lexing continues after it.
 std::vector<Token> read_tokens(const SourceText& source, Report& report);
 
 }  // namespace quern::frontend

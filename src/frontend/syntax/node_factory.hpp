@@ -10,10 +10,10 @@
 
 namespace quern::frontend {
 
-/// Nesting of expressions and blocks in the tree beyond this is an error, since passes recurse over it.
+/// Deeper nesting of expressions and blocks in the tree is an error, since passes recurse over it.
 inline constexpr std::uint32_t kDeepestNesting = 1000;
 
-/// Makes the nodes of the tree. Expressions and statements are numbered within their function.
+/// Creates the nodes of the tree. Expressions and statements are numbered within their function.
 class NodeFactory : protected TokenCursor {
  protected:
   NodeFactory(const std::vector<Token>& tokens, const SourceText& source, Arena& arena, Report& report)
@@ -25,9 +25,9 @@ class NodeFactory : protected TokenCursor {
 
   Expr* make(ExprKind kind, Place place, std::vector<Expr*> items = {});
   Stmt* make(StmtKind kind, Place place);
-  /// An expression outside the kernel language; `what` names it in errors.
+  /// Creates an expression outside the kernel language; `what` describes it in errors.
   Expr* unsupported(Place place, std::string_view what);
-  /// Begins the numbers of a function inside another, and returns those of the outer one.
+  /// Begins the numbering of a nested function, and returns the numbers of the outer one.
   Numbers begin_function();
   /// Stores the function's counts and continues with the numbers of the outer function.
   void end_function(Function& function, Numbers outer);

@@ -13,7 +13,7 @@ struct Level {
   int level;
   Tok op;
 };
-// Binary operators that associate to the left, from the loosest.
+// Left-associative binary operators, the lowest precedence first.
 constexpr Level kLevels[] = {
     {0, Tok::bit_or},      {1, Tok::bit_xor},      {2, Tok::bit_and}, {3, Tok::left_shift},
     {3, Tok::right_shift}, {4, Tok::plus},         {4, Tok::minus},   {5, Tok::times},
@@ -32,7 +32,7 @@ bool is_comparison(Tok kind) {
   return std::find(std::begin(kAll), std::end(kAll), kind) != std::end(kAll);
 }
 
-// Can this token begin an expression?
+// True if this token can begin an expression.
 bool begins_expression(Tok kind) {
   constexpr Tok kAll[] = {
       Tok::name,        Tok::integer,    Tok::real,   Tok::imaginary, Tok::string,    Tok::format_string,
@@ -49,7 +49,7 @@ struct Escape {
 constexpr Escape kEscapes[] = {{'n', '\n'}, {'t', '\t'}, {'r', '\r'}, {'\\', '\\'}, {'\'', '\''}, {'"', '"'},
                                {'0', '\0'}, {'a', '\a'}, {'b', '\b'}, {'f', '\f'},  {'v', '\v'}};
 
-// The value of a string token: without prefix and quotes, the common escapes replaced.
+// The value of a string token, without prefix and quotes, and with common escapes replaced.
 std::string string_value(std::string_view text) {
   bool raw = false;
   while (!text.empty() && text.front() != '"' && text.front() != '\'') {
@@ -77,8 +77,8 @@ std::string string_value(std::string_view text) {
 
 }  // namespace
 
-/// `for x in items` up to the closing bracket, for a node that has its first part. Longer forms, and those
-/// inside functions, leave the node without parts.
+/// Parses `for x in items` up to the closing bracket, for a node that has its first part. Longer forms, and
+/// those inside functions, leave the node without parts.
 bool ExpressionParser::comprehension(Expr& node, Tok close) {
   Expr* first = node.items[0];
   node.items.clear();
@@ -140,7 +140,7 @@ Expr* ExpressionParser::expression() {
   return result;
 }
 
-/// first if ... else second if ... else third: a chain takes no stack of its own.
+/// first if ... else second if ... else third: a chain uses no additional stack.
 Expr* ExpressionParser::conditional(Expr* first) {
   std::vector<Expr*> values = {first}, conditions;
   while (at(Tok::k_if) && !panic_) {
@@ -155,7 +155,7 @@ Expr* ExpressionParser::conditional(Expr* first) {
   return result;
 }
 
-/// lambda x, y: a function whose body returns the expression.
+/// lambda x, y: creates a function whose body returns the expression.
 Expr* ExpressionParser::lambda() {
   const Place begin = token().place;
   advance();
@@ -188,7 +188,7 @@ void ExpressionParser::parameters(Function& function, Tok close) {
            "name every parameter");
       if (close == Tok::close_round) {
         skip_to_close(close);
-        panic_ = false;  // the body can still be read
+        panic_ = false;  // the body can still be parsed
       }
       return;
     }
@@ -360,7 +360,7 @@ Expr* ExpressionParser::call(Expr* callee) {
 }
 
 /// math.ceil, math.floor and math.trunc return integers in Python, but floats in Numba's kernels. If an
-/// integer is required, they become int(math.ceil(x)).
+/// integer is required, the call becomes int(math.ceil(x)).
 Expr* ExpressionParser::as_integer(Expr* expr) {
   if (panic_ || expr->kind != ExprKind::call || expr->items.size() != 2) return expr;
   const Expr& callee = *expr->items[0];

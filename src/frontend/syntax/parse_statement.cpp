@@ -16,7 +16,7 @@ constexpr Tok kOperators[] = {Tok::plus,   Tok::minus,   Tok::times,      Tok::d
                               Tok::mod,    Tok::power,   Tok::left_shift, Tok::right_shift, Tok::bit_and,
                               Tok::bit_or, Tok::bit_xor, Tok::at};
 
-// The operator of an augmented assignment, or Tok::end.
+// The operator of an augmented assignment, or Tok::end if it is none.
 Tok augmented_operator(Tok kind) {
   const auto found = std::find(std::begin(kAugmented), std::end(kAugmented), kind);
   return found == std::end(kAugmented) ? Tok::end : kOperators[found - std::begin(kAugmented)];
@@ -119,7 +119,7 @@ Expr* Parser::parse_only_expression() {
   return result;
 }
 
-/// ':' and what follows: statements on the same line, or an indented block.
+/// Parses ':' and what follows it: statements on the same line, or an indented block.
 void Parser::block(std::vector<Stmt*>& out) {
   if (!panic_ && at(Tok::assign)) fail(token().place, "'=' assigns, and a condition compares", "write '=='");
   if (panic_ || !expect(Tok::colon, "to begin the block")) skip_line();
@@ -178,7 +178,7 @@ void Parser::statement(std::vector<Stmt*>& out) {
   const Refused* row = refused(token().kind);
   if (row == nullptr && at(Tok::name) && source_.at(token().place) == "match" &&
       (next_token().kind == Tok::name || next_token().kind == Tok::open_round)) {
-    // `match` is a keyword only where a block follows.
+    // `match` is a keyword only if a block follows.
     std::size_t ahead = at_;
     while (tokens_[ahead].kind != Tok::newline && tokens_[ahead].kind != Tok::end) ++ahead;
     static constexpr Refused kMatch{Tok::name, "'match'", true};
@@ -194,7 +194,7 @@ void Parser::statement(std::vector<Stmt*>& out) {
 
 void Parser::simple_statements(std::vector<Stmt*>& out) {
   do {
-    if (at(Tok::newline)) break;  // behind a ';'
+    if (at(Tok::newline)) break;  // after a ';'
     const std::size_t begin = at_;
     out.push_back(simple_statement());
     if (at_ == begin && !panic_) advance();
@@ -317,7 +317,7 @@ Stmt* Parser::while_statement() {
   return node;
 }
 
-/// A loop's target: `in` does not belong to it.
+/// Parses a loop's target, which ends before `in`.
 Expr* Parser::target() {
   Expr* first = primary();
   if (!at(Tok::comma) || panic_) return first;

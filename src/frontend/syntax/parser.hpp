@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recursive descent over tokens, with Python 3.12's grammar. Each part of the work has a class:
+// A recursive-descent parser for Python 3.12's grammar. Each part of the work has a class:
 //
 //   TokenCursor       the current token, syntax errors, panic mode
 //   NodeFactory       nodes of the tree and their numbers
@@ -21,16 +21,16 @@ class Parser : private ExpressionParser {
   Parser(const std::vector<Token>& tokens, const SourceText& source, Arena& arena, Report& report)
       : ExpressionParser(tokens, source, arena, report) {}
 
-  /// The function whose `def` is token `index`.
+  /// Parses the function whose `def` is token `index`.
   Function* parse_function(std::size_t index);
-  /// The simple statements of the line that begins at token `index`.
+  /// Parses the simple statements of the line that begins at token `index`.
   std::vector<Stmt*> parse_line(std::size_t index);
-  /// The expression of a decorator, behind its '@'.
+  /// Parses the expression of a decorator, after its '@'.
   Expr* parse_decorator(std::size_t index);
-  /// The expression between two tokens, or null if they do not enclose exactly one. Comprehensions of one
-  /// `for` keep their parts.
+  /// Parses the expression between two tokens. Null if they do not enclose exactly one. Comprehensions with
+  /// one `for` keep their parts.
   Expr* parse_expression(std::size_t begin, std::size_t end);
-  /// The whole input as one expression.
+  /// Parses the whole input as one expression.
   Expr* parse_only_expression();
 
  private:
@@ -47,11 +47,11 @@ class Parser : private ExpressionParser {
   Stmt* unsupported_statement();
   void else_block(Stmt* owner);
   Stmt* nested_function();
-  /// Name, parameters and annotations of a function, from the name on.
+  /// Parses name, parameters and annotations of a function, beginning at the name.
   void function_header(Function& function);
   Expr* target();
 
-  std::uint32_t elifs_ = 0;  // open at once: each is an if in the one before
+  std::uint32_t elifs_ = 0;  // number of open elifs: each one is nested in the one before
 };
 
 }  // namespace quern::frontend

@@ -9,8 +9,8 @@
 namespace quern::frontend {
 namespace {
 
-// Edits that turn one word into the other, exchanges of neighbours counted as one; more than `most` is enough
-// to know.
+// The number of edits that turn one word into the other; swapping neighbours counts as one edit. Stops
+// counting after `most`.
 std::size_t distance(std::string_view a, std::string_view b, std::size_t most) {
   if (a.size() > b.size() + most || b.size() > a.size() + most) return most + 1;
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), now(b.size() + 1);
@@ -124,7 +124,7 @@ Diagnostics Report::take() {
 }
 
 std::string_view closest(std::string_view name, const std::vector<std::string_view>& candidates) {
-  if (name.size() < 3) return {};  // everything is close to a letter
+  if (name.size() < 3) return {};  // every name is similar to a single letter
   const std::size_t most = name.size() <= 3 ? 1 : name.size() <= 7 ? 2 : 3;
   std::string_view best;
   std::size_t least = most + 1;

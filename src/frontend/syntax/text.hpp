@@ -11,7 +11,7 @@
 
 namespace quern::frontend {
 
-/// A range of the source text: byte offsets, `end` one past the last.
+/// A range of the source text: byte offsets; `end` is one past the last byte.
 struct Place {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
@@ -31,10 +31,10 @@ class SourceText {
     return text_.substr(place.begin, place.end - place.begin);
   }
   const std::string& file_name() const noexcept { return file_name_; }
-  /// From 1.
+  /// Lines count from 1.
   std::uint32_t line_of(std::uint32_t offset) const noexcept;
   std::string_view line_text(std::uint32_t line) const noexcept;
-  /// Columns count characters, so that a caret stands under the right one.
+  /// Columns count characters, so that a caret is under the right one.
   Span span(Place place) const;
 
  private:
@@ -43,16 +43,17 @@ class SourceText {
   std::vector<std::uint32_t> starts_;
 };
 
-/// Collects diagnostics about one source, each place and message once, and at most `kMost` of them.
+/// Collects diagnostics about one source. Each place and message is kept once, and at most `kMost`
+/// diagnostics.
 class Report {
  public:
   static constexpr std::size_t kMost = 100;
-  static constexpr std::size_t kMostNotes = 10;  ///< of one
+  static constexpr std::size_t kMostNotes = 10;  ///< for each diagnostic
 
   explicit Report(const SourceText& source) : source_(&source) {}
 
   void error(Place place, std::string_view code, std::string message, std::string hint = {});
-  /// Reports an error of the whole file, for which no single line is responsible.
+  /// Reports an error of the whole file that no single line causes.
   void error_of_file(std::string_view code, std::string message, std::string hint = {});
   void warning(Place place, std::string_view code, std::string message, std::string hint = {});
   /// Adds a note to the last diagnostic, unless it has `kMostNotes` already.
@@ -64,7 +65,7 @@ class Report {
   bool full() const noexcept { return diagnostics_.size() >= kMost; }
   const SourceText& source() const noexcept { return *source_; }
   const Diagnostics& diagnostics() const noexcept { return diagnostics_; }
-  /// Adds the diagnostics of another report about the same source.
+  /// Adds the diagnostics of another report on the same source.
   void take_over(const Diagnostics& said);
   /// The diagnostics in source order.
   Diagnostics take();

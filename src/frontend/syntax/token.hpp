@@ -8,7 +8,7 @@
 
 namespace quern::frontend {
 
-/// Kinds of tokens: the first part by their nature, then keywords and punctuation by their text.
+/// Kinds of tokens: first those with variable text, then keywords and punctuation.
 enum class Tok : std::uint8_t {
   end,
   newline,
@@ -22,7 +22,7 @@ enum class Tok : std::uint8_t {
   format_string,
   bytes,
   unreadable,
-  is_not,  ///< made by the parser from two words, as the next one
+  is_not,  ///< the parser makes it from two words, like the next one
   not_in,
 #define QUERN_KEYWORD(id, text) id,
 #define QUERN_PUNCTUATION(id, text) id,

@@ -434,7 +434,8 @@ Type unify_tuples(TypeTable& table, Type a, Type b) {
   return table.tuple(std::move(items));
 }
 
-// An integer beside a float or complex: up to 16 bits it fits float32's 24, beyond that float64.
+// An integer combined with a float or complex number: integers of up to 16 bits fit the 24 bits of float32,
+// larger ones need float64.
 Type unify_numbers(const TypeTable& table, Type a, Type b) {
   if (a->kind == TypeKind::boolean) return b;
   if (b->kind == TypeKind::boolean) return a;
@@ -471,7 +472,7 @@ Type unify(TypeTable& table, Type a, Type b) {
 
 namespace {
 
-// + - * // % and bitwise of two integers: 64 bits; unsigned only if both are.
+// + - * // % and bitwise operators on two integers have 64 bits; the result is unsigned only if both are.
 Type arithmetic_integer(const TypeTable& table, Type a, Type b) {
   const auto is_unsigned = [](Type t) { return is_integer(t) && !t->is_signed; };
   return is_unsigned(a) && is_unsigned(b) ? table.uint64 : table.int64;

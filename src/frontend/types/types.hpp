@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types as Numba has them. Types of one table are equal if their addresses are.
+// Types as in Numba. Types of one table are equal if their addresses are equal.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct TypeInfo;
 using Type = const TypeInfo*;
 
 enum class TypeKind : std::uint8_t {
-  error,  ///< reported already
+  error,  ///< an error that was reported
   none,
   boolean,
   integer,
@@ -34,7 +34,7 @@ enum class TypeKind : std::uint8_t {
   string,    ///< a literal; it has no value in a kernel
   dtype,     ///< a type as a value: float32
   function,  ///< a function of the file
-  builtin,   ///< of builtins.def
+  builtin,   ///< a row of builtins.def
   module_,   ///< `cuda`, `math`
   dim3,      ///< threadIdx and similar objects
   range,
@@ -43,36 +43,36 @@ enum class TypeKind : std::uint8_t {
   slice,
   ellipsis,
   group,   ///< cooperative groups: the grid
-  vector,  ///< float32x4: its parts are x, y, z, w
+  vector,  ///< such as float32x4: its parts are x, y, z, w
 };
 
 struct Field {
   std::string name;
-  Type type = nullptr;  ///< of one element, where `shape` is given
+  Type type = nullptr;  ///< type of one element if `shape` is given
   std::uint32_t offset = 0;
-  std::vector<std::int64_t> shape;  ///< of a field that is an array
+  std::vector<std::int64_t> shape;  ///< for a field that is an array
 };
 
 struct TypeInfo {
   TypeKind kind = TypeKind::error;
-  std::uint8_t bits = 0;  ///< of a number; of a complex one both parts
+  std::uint8_t bits = 0;  ///< bits of a number; for a complex number, of both parts
   bool is_signed = false;
   bool brain = false;       ///< bfloat16
-  std::uint8_t ndim = 0;    ///< of an array; the parts of a vector
+  std::uint8_t ndim = 0;    ///< of an array; for a vector, the number of parts
   char layout = 'C';        ///< 'C', 'F' or 'A'
   bool read_only = false;   ///< an array that cannot be written
-  Type element = nullptr;   ///< of an array, vector, range or dtype
-  std::vector<Type> items;  ///< of a tuple; the iterables of enumerate and zip
+  Type element = nullptr;   ///< element of an array, vector, range or dtype
+  std::vector<Type> items;  ///< items of a tuple; for enumerate and zip, the iterables
   std::vector<Field> fields;
-  std::uint32_t size_bytes = 0;  ///< of a record
-  std::uint32_t weight = 1;      ///< of a tuple: all items, those of its items included
+  std::uint32_t size_bytes = 0;  ///< size of a record
+  std::uint32_t weight = 1;      ///< for a tuple: the number of all items, including those of nested tuples
   const Declaration* function = nullptr;
   const Builtin* builtin = nullptr;
-  std::string name;   ///< a record's or built-in's; a module's path
-  std::string label;  ///< a record's name in CUDA C++
+  std::string name;   ///< name of a record or built-in; path of a module
+  std::string label;  ///< name of a record in CUDA C++
 };
 
-/// Makes types, each once.
+/// Creates types, each only once.
 class TypeTable {
  public:
   TypeTable();
@@ -92,7 +92,7 @@ class TypeTable {
   Type enumerate(Type of);
   Type zip(std::vector<Type> items);
   Type function(const Declaration* declaration);
-  /// `shown` is the name for messages.
+  /// `shown` is the name in messages.
   Type builtin(const Builtin* row, std::string_view shown);
   /// The type of threadIdx and similar objects; `row` identifies it.
   Type dim3(const Builtin* row, std::string_view shown);
@@ -114,11 +114,11 @@ class TypeTable {
   std::unordered_map<std::string, Type> known_;
 };
 
-/// "array(float32, 2d, C)", "Tuple(int64, float32)": Numba's words.
+/// Numba's text for the type: "array(float32, 2d, C)", "Tuple(int64, float32)".
 std::string text_of(Type type);
-/// Bytes of one element in memory.
+/// The size of one element in memory, in bytes.
 std::uint32_t size_of(Type type);
-/// Bytes of the whole field.
+/// The size of the whole field, in bytes.
 std::uint32_t size_of(const Field& field);
 
 inline bool is_integer(Type t) { return t->kind == TypeKind::integer; }
@@ -139,14 +139,14 @@ inline constexpr std::uint32_t kMostItems = 1000;
 /// True for a tuple with one or more elements, all of one type.
 bool is_uniform(Type tuple);
 
-/// The common type of two assignments that meet, or null. Numba's unification.
+/// The common type of two assignments that join, according to Numba; null if there is none.
 Type unify(TypeTable& table, Type a, Type b);
 
 /// The operand type and the result type of a binary operator on two numbers.
 struct Operation {
   Type operand = nullptr;
   Type result = nullptr;
-  Type exponent = nullptr;  ///< of a power by an integer: the right operand's own type
+  Type exponent = nullptr;  ///< for a power with an integer exponent: the type of the right operand
 };
 /// Returns nothing if the operator does not accept these types. `op` is a binary operator or a comparison.
 std::optional<Operation> operation(const TypeTable& table, Tok op, Type a, Type b);
@@ -157,7 +157,7 @@ Tok binary_operator(std::string_view text);
 Type unary_result(const TypeTable& table, Tok op, Type a);
 /// The type in which a real function of math computes `a`: float32 or float64.
 Type real_operand(const TypeTable& table, Type a);
-/// May a value of type `from` be assigned to a place of type `to`, as Numba converts in assignments?
+/// True if a value of type `from` may be assigned to a place of type `to`, with Numba's conversions.
 bool converts(Type from, Type to);
 
 }  // namespace quern::frontend

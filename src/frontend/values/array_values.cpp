@@ -55,8 +55,8 @@ namespace {
 
 constexpr std::size_t kMostElements = std::size_t{1} << 16;
 
-/// The numbers of nested lists, or the records, which are tuples there; false if they are ragged or anything
-/// else.
+/// Collects the numbers of nested lists, or the records, which are tuples there. Returns false for ragged
+/// lists and for other items.
 bool flatten(const Value& nested, bool records, std::size_t depth, std::vector<Value>& elements,
              std::vector<std::int64_t>& shape) {
   if (nested.kind == Kind::array) {
@@ -82,8 +82,8 @@ bool flatten(const Value& nested, bool records, std::size_t depth, std::vector<V
                      [&](const Value& item) { return flatten(item, records, depth + 1, elements, shape); });
 }
 
-/// np.array's dtype if none is given: the largest kind among the elements. Null if NumPy would have to choose
-/// between NumPy types.
+/// np.array's dtype if none is given: the largest kind among the elements. Null if NumPy would choose between
+/// NumPy types.
 Type natural_dtype(const TypeTable& types, const std::vector<Value>& elements) {
   if (elements.empty()) return types.float64;
   const auto any = [&](Kind kind) {
@@ -166,7 +166,7 @@ Value linspace(const std::vector<Value>& arguments, Type dtype, const TypeTable&
   return array_of(std::move(elements), {count.integer}, dtype != nullptr ? dtype : types.float64);
 }
 
-/// True for keyword arguments that change nothing here, and for `dtype`, which was read. All others are
+/// True for keyword arguments without effect here, and for `dtype`, which was read. Other arguments are
 /// rejected by name.
 bool is_harmless(std::string_view name, const Value& value) {
   if (name == "dtype" || name == "copy") return true;
@@ -175,15 +175,15 @@ bool is_harmless(std::string_view name, const Value& value) {
   return name == "endpoint" && value.kind == Kind::boolean && !value.is_zero();
 }
 
-/// A call of a NumPy function that makes an array.
+/// A call of a NumPy function that creates an array.
 struct MakerCall {
   const TypeTable& types;
   const std::vector<Value>& arguments;
   Type dtype;               ///< null if none is given
-  std::int64_t dimensions;  ///< at least; ndmin
+  std::int64_t dimensions;  ///< the least number of dimensions (ndmin)
 };
 
-/// An array full of one number, of the extents in the first argument.
+/// An array whose elements are all the same number, with the extents in the first argument.
 Value filled_with(const MakerCall& call, const Value& number, Type otherwise) {
   return filled(call.arguments[0], number, call.dtype != nullptr ? call.dtype : otherwise);
 }
@@ -216,7 +216,7 @@ Value copied(const MakerCall& call) {
 
 struct Maker {
   std::string_view path;
-  bool ndmin;  ///< it takes the argument of this name
+  bool ndmin;  ///< it accepts the argument of this name
   Value (*make)(const MakerCall&);
 };
 constexpr Maker kMakers[] = {
@@ -316,8 +316,8 @@ namespace {
 
 bool is_plain_real(Type type) { return is_floating(type) && type->bits >= 32; }
 
-/// NumPy's type of an operator's result for elements of these types; null if it is not known. A null type
-/// stands for a Python number, of which only the kind affects the result type.
+/// NumPy's result type of an operator on elements of these types; null if it is not known. A null type means
+/// a Python number, of which only the kind affects the result type.
 Type element_of(const TypeTable& types, Tok op, Type a, Type b, const Value& number) {
   const Type typed = a != nullptr ? a : b;
   if (!is_integer(typed) && !is_plain_real(typed)) return nullptr;
@@ -329,8 +329,8 @@ Type element_of(const TypeTable& types, Tok op, Type a, Type b, const Value& num
   return wide ? types.float64 : nullptr;
 }
 
-/// The caller rounds to the elements' type when it stores the result: for float32 that is as exact as
-/// computing in float32.
+/// The caller rounds to the elements' type when it stores the result. For float32, that gives the same result
+/// as computing in float32.
 Value computed(Tok op, const Value& x, const Value& y, Type type) {
   if (is_integer(type)) {
     const auto whole = BigInteger::compute(op, x.as_whole(), y.as_whole());
@@ -349,7 +349,7 @@ Value fold_elements(const TypeTable& types, const Expr& expr, const Value& left,
   const Value& array = left.kind == Kind::array ? left : right;
   const Value& other = left.kind == Kind::array ? right : left;
   if (!basic || (both ? left.shape != right.shape : !other.is_number())) return {};
-  // A name may hold NumPy's float64, and float32 combined with that gives float64.
+  // A name may hold a float64 of NumPy, and combined with float32 it gives float64.
   const bool sure = is_literal(*expr.items[left.kind == Kind::array ? 1 : 0]) || array.type->bits == 64;
   if (other.kind == Kind::real && other.type == nullptr && is_floating(array.type) && !sure) return {};
   const Type type = element_of(types, expr.op, left.type, right.type, other);

@@ -15,14 +15,14 @@ namespace quern::frontend {
 
 /// The extents given by a number or a tuple of numbers.
 std::optional<std::vector<std::int64_t>> shape_of(const Value& value);
-/// May a field of a record be an array of this shape?
+/// True if a field of a record can be an array of this shape.
 bool fits_record(const std::vector<std::int64_t>& shape, Type element);
 
-/// An array of elements that are cast to the type; a value of the host program if one does not fit.
+/// An array of elements, each cast to the type; a value of the host program if one does not fit.
 Value array_of(std::vector<Value> elements, std::vector<std::int64_t> shape, Type dtype);
-/// The number as NumPy stores it in that type, or the record; unknown if it does not fit.
+/// The number, or the record, as NumPy stores it in that type; unknown if it does not fit.
 Value cast(const Value& value, Type type);
-/// NumPy's arithmetic with scalars of float32; unknown for anything else.
+/// NumPy's arithmetic with float32 scalars; unknown for other operands.
 Value fold_single(const TypeTable& types, Tok op, const Value& a, const Value& b);
 /// The elements of `left op right`, where at least one is an array; `expr` is the operation. Unknown if the
 /// type of the result is not certain.
@@ -35,9 +35,9 @@ struct HostCall {
   std::vector<Value> arguments;
   std::vector<std::pair<std::string_view, Value>> named;
   Type dtype = nullptr;
-  bool odd_dtype = false;  ///< one is given that kernels do not have
+  bool odd_dtype = false;  ///< a dtype is given that kernels do not have
 };
-/// The array that the NumPy function with this path makes; unknown if it makes none.
+/// The array that the NumPy function with this path creates; unknown if it creates none.
 Value numpy_array(const TypeTable& types, std::string_view path, const HostCall& call);
 
 }  // namespace quern::frontend

@@ -66,7 +66,7 @@ int BigInteger::compare(const BigInteger& a, const BigInteger& b) {
 }
 
 double BigInteger::true_quotient(const BigInteger& a, const BigInteger& b) {
-  // Computes 64 digits, more than a double has; the last one records whether a remainder is left.
+  // Computes 64 digits, more than a double has. The last digit is a sticky bit for the remainder.
   constexpr std::uint64_t kFirst = std::uint64_t{1} << 63;
   Magnitude rest = 0;
   std::uint64_t digits = 0;
@@ -98,7 +98,7 @@ std::optional<BigInteger> BigInteger::product(const BigInteger& a, const BigInte
   return BigInteger(a.magnitude_ * b.magnitude_, a.negative_ != b.negative_);
 }
 
-/// Rounded down.
+/// The quotient, rounded down.
 std::optional<BigInteger> BigInteger::quotient(const BigInteger& a, const BigInteger& b) {
   if (b.is_zero()) return std::nullopt;
   const Magnitude size = a.magnitude_ / b.magnitude_;
@@ -137,7 +137,8 @@ std::optional<BigInteger> BigInteger::shifted(Tok op, const BigInteger& a, const
   return BigInteger((a.magnitude_ >> by) + (lost ? 1 : 0), a.negative_);
 }
 
-/// Computes as in two's complement of unlimited width; negative numbers must fit half of the 128 bits.
+/// Computes as with two's complement numbers of unlimited width. Negative numbers must fit half of the 128
+/// bits.
 std::optional<BigInteger> BigInteger::bitwise(Tok op, const BigInteger& a, const BigInteger& b) {
   constexpr Magnitude kSign = Magnitude{1} << (kBits - 1);
   const bool is_signed = a.negative_ || b.negative_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's integers, up to 128 bits and a sign: arithmetic on literals and on a file's
-// own numbers is Python's before it is the device's.
+// Python's integers, up to 128 bits and a sign. Arithmetic on literals and on a file's own numbers follows
+// Python before it follows the device.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +21,25 @@ class BigInteger {
                               : static_cast<Magnitude>(number)),
         negative_(number < 0) {}
   static constexpr BigInteger of_unsigned(std::uint64_t number) { return {number, false}; }
-  /// Reads a literal without underscores: "0xff", "0o17", "123". Nothing if it has more than 128 bits.
+  /// Reads a literal without underscores: "0xff", "0o17", "123". Returns nothing if it has more than 128
+  /// bits.
   static std::optional<BigInteger> read(std::string_view text);
 
   bool negative() const { return negative_; }
   bool is_zero() const { return magnitude_ == 0; }
-  /// The bits of the magnitude, as Python's int.bit_length().
+  /// The number of bits of the magnitude, like Python's int.bit_length().
   unsigned bit_length() const;
   std::optional<std::int64_t> as_int64() const;
   std::optional<std::uint64_t> as_uint64() const;
   double as_real() const;
 
-  /// a op b for + - * // % ** << >> & | ^. Nothing if Python raises an error, if the result needs more than
-  /// 128 bits, or if it is not an integer.
+  /// a op b for + - * // % ** << >> & | ^. Returns nothing if Python raises an error, if the result needs
+  /// more than 128 bits, or if it is not an integer.
   static std::optional<BigInteger> compute(Tok op, const BigInteger& a, const BigInteger& b);
-  /// a / b as Python divides whole numbers: rounded once. `b` is not 0.
+  /// a / b as Python divides integers: rounded once. `b` must not be 0.
   static double true_quotient(const BigInteger& a, const BigInteger& b);
   BigInteger negated() const { return {magnitude_, !negative_}; }
-  /// -1, 0 or 1.
+  /// Returns -1, 0 or 1.
   static int compare(const BigInteger& a, const BigInteger& b);
 
  private:
@@ -55,8 +56,8 @@ class BigInteger {
   bool negative_ = false;
 };
 
-/// Does CPython's compiler compute `a op b`? It leaves products, powers and shifts beyond 128 bits
-/// to the running program, and those wrap on the device.
+/// True if CPython's compiler computes `a op b`. Products, powers and shifts beyond 128 bits are computed at
+/// run time, and wrap on the device.
 bool python_folds(Tok op, const BigInteger& a, const BigInteger& b);
 
 }  // namespace quern::frontend

@@ -12,7 +12,7 @@ using Kind = Value::Kind;
 using Values = std::vector<Value>;
 
 struct RealFunction {
-  std::string_view cuda;  // of its row
+  std::string_view cuda;  // the column `cuda` of its row
   double (*compute)(double);
 };
 constexpr RealFunction kRealFunctions[] = {
@@ -23,7 +23,7 @@ constexpr RealFunction kRealFunctions[] = {
     {"tanh", std::tanh}, {"asinh", std::asinh}, {"acosh", std::acosh}, {"atanh", std::atanh},
     {"erf", std::erf},   {"erfc", std::erfc},   {"fabs", std::fabs},   {"cbrt", std::cbrt}};
 
-// Functions of math but not of NumPy, where they give whole numbers or round in another way.
+// These are functions of math only: NumPy's return whole numbers as floats, or round differently.
 constexpr double kDegree = 180 / 3.141592653589793, kRadian = 3.141592653589793 / 180;
 constexpr RealFunction kAngles[] = {{"quern::degrees", [](double x) { return x * kDegree; }},
                                     {"quern::radians", [](double x) { return x * kRadian; }}};
@@ -54,14 +54,14 @@ bool are_numbers(const Values& arguments, std::size_t count) {
   return arguments.size() == count && std::all_of(arguments.begin(), arguments.end(),
                                                   [](const Value& each) { return each.is_any_number(); });
 }
-/// Are they this many real numbers, of one of Python's own functions?
+/// True if the arguments are `count` real numbers, and the function is one of Python's own.
 bool are_reals(const Builtin& row, const Values& arguments, std::size_t count) {
   return is_pythons(row) && are_numbers(arguments, count) &&
          std::none_of(arguments.begin(), arguments.end(),
                       [](const Value& each) { return each.kind == Kind::complex; });
 }
 
-/// min and max of numbers, or of the numbers in one tuple; the first of equal ones.
+/// min and max of numbers, or of the numbers in one tuple. Of equal numbers, returns the first.
 Value extremum(const Builtin& row, const Values& arguments, Tok before) {
   if (!is_pythons(row)) return {};
   const Values& all = arguments.size() == 1 ? arguments[0].items : arguments;
@@ -136,7 +136,7 @@ Value power(const Builtin& row, const Values& arguments) {
                                                       : Value{};
 }
 
-/// Functions of one real number. Results that are not finite are errors in Python; in NumPy the last place
+/// Functions of one real number. In Python, results that are not finite are errors; in NumPy the last digit
 /// may differ.
 Value real1(const Builtin& row, const Values& arguments) {
   if ((!is_pythons(row) && row.module() != BuiltinModule::numpy) || !are_numbers(arguments, 1)) return {};
@@ -172,7 +172,7 @@ Value logarithm(const Builtin& row, const Values& arguments) {
 
 Value fold_builtin(const Builtin& row, const Values& arguments) {
   constexpr Value (*kFold[])(const Builtin&, const Values&) = {
-#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
+#define QUERN_RULE(rule, syntax, arguments, keywords, infer, emit, range, fold, effects, debug) \
   &fold_rules::fold,
 #include "frontend/builtins/rules.def"
   };

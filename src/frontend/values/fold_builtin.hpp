@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built-ins at a file's own level, as Python computes them.
+// Evaluates built-ins at the file's level as Python does.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace quern::frontend {
 
-/// The result of the call by the rule's column `fold`; unknown where Python alone computes it.
+/// The result of the call, according to the rule's column `fold`; unknown if only Python can compute it.
 Value fold_builtin(const Builtin& row, const std::vector<Value>& arguments);
 
 }  // namespace quern::frontend

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on literals alone. CPython computes it before Numba reads it, with integers of any length:
-// 10**-2 is 0.01 and 2**64 - 1 an uint64, neither of which the operators of the device would give.
+// Arithmetic on literals. CPython computes it before Numba sees it, with integers of any length: 10**-2 is
+// 0.01 and 2**64 - 1 is a uint64, but the operators of the device would give other results.
 #include "frontend/values/literal.hpp"
 
 namespace quern::frontend {
@@ -27,8 +27,8 @@ namespace {
 /// it.
 struct Computed {
   std::optional<BigInteger> value;
-  bool by_python = false;        ///< before the program runs
-  const Expr* beyond = nullptr;  ///< the part that the device would compute, and 64 bits do not hold
+  bool by_python = false;        ///< CPython computes it before the program runs
+  const Expr* beyond = nullptr;  ///< the part that the device would compute and that does not fit 64 bits
 };
 
 bool grows(Tok op) {

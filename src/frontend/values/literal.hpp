@@ -6,11 +6,11 @@
 
 namespace quern::frontend {
 
-/// Numbers and arithmetic on them alone, which Python's compiler computes.
+/// True for number literals and arithmetic on them, which Python's compiler computes.
 bool is_literal(const Expr& expr);
-/// The value that Python's compiler computes; unknown if Python leaves it to the running program.
+/// The value that Python's compiler computes; unknown if Python computes it at run time.
 Value literal_value(const Expr& expr);
-/// The part of an integer literal that the device would compute and that 64 bits do not hold; null if there
+/// The part of an integer literal that the device would compute and that does not fit 64 bits; null if there
 /// is none.
 const Expr* part_beyond_64_bits(const Expr& literal);
 /// The type of a Python number: int64, uint64 beyond its range, float64, complex128. Null if it needs

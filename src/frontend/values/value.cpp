@@ -9,7 +9,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-/// Python's x ** y: of a negative x and a y with a fraction it is complex.
+/// Python's x ** y: for a negative x and a fractional y, the result is complex.
 Value real_power(double x, double y) {
   if (x == 0 && y < 0) return {};
   if (x < 0 && std::isfinite(x) && std::isfinite(y) && y != std::floor(y)) {
@@ -63,7 +63,7 @@ Value fold_reals(Tok op, double a, double b) {
   }
 }
 
-/// Powers and quotients are not folded: Python's and the device's results differ in the last place.
+/// Powers and quotients are not folded: the results of Python and of the device differ in the last digit.
 Value fold_complex(Tok op, const Value& a, const Value& b) {
   const std::complex<double> x(a.as_real(), a.imag), y(b.as_real(), b.imag);
   const auto of = [](std::complex<double> z) { return Value::complex(z.real(), z.imag()); };
@@ -84,8 +84,8 @@ Value fold_complex(Tok op, const Value& a, const Value& b) {
   }
 }
 
-/// Numbers without a type of their own are Python's: int64 and float64. Integers with one compute to int64 as
-/// well, unless both are unsigned, or one is too wide for it.
+/// True if the result has Python's type. Numbers without an explicit type are Python's: int64 and float64.
+/// Integers with an explicit type also give int64, unless both are unsigned, or one is too wide.
 bool gives_pythons_type(const Value& a, const Value& b) {
   const auto fits = [](const Value& value) {
     return value.type == nullptr ||

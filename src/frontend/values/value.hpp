@@ -23,7 +23,7 @@ inline constexpr const char* kPythonsOwn = "a value that only Python computes";
 inline constexpr const char* kFunctionHint =
     "define it once, or decide by constants of the file, by versions of numba and numpy, or inside of it";
 
-/// The reason why the meaning of a file-level name is uncertain, with the responsible lines.
+/// The reason why the value of a file-level name is uncertain, with the lines that cause it.
 struct Doubt {
   std::string why;  ///< "line 7 decides what it is, and that is not known here"
   std::vector<std::pair<Place, std::string>> notes;
@@ -31,9 +31,9 @@ struct Doubt {
   bool may_be_bound = false;  ///< the hint advises the program to bind the name
 };
 
-/// The kinds of values of the host program that kernels cannot use.
+/// The kinds of host values that kernels cannot use.
 enum class HostKind : std::uint8_t {
-  imported,     ///< of another module; `text` is its path
+  imported,     ///< from another module; `text` is its path
   module_name,  ///< `__name__`
   computed,     ///< a value that only Python computes
   other,
@@ -45,33 +45,33 @@ struct Value {
     integer,
     real,
     boolean,
-    big,      ///< a whole number beyond int64; in `big`
+    big,      ///< an integer that does not fit int64; in `big`
     complex,  ///< `real` and `imag`
     none,
     string,
-    tuple,  ///< a list, too
+    tuple,  ///< also a list
     array,
-    dtype,  ///< `type` is the type that it stands for
+    dtype,  ///< `type` is the type that it denotes
     builtin,
     module_,
     function,
-    host,  ///< something of the host program that kernels cannot use; `text` describes it for messages
+    host,  ///< a value of the host program that kernels cannot use; `text` describes it in messages
   };
   Kind kind = Kind::unknown;
-  Type type = nullptr;  ///< of a number or of an array's elements, where it is not the usual one
+  Type type = nullptr;  ///< type of a number or of an array's elements, if it is not the default
   std::int64_t integer = 0;
   double real = 0;
   double imag = 0;
   BigInteger big;
   std::string text;
   HostKind host_kind = HostKind::other;
-  bool list = false;         ///< a tuple that is a list
-  bool version = false;      ///< a tuple that is a version; `text` is its suffix, as "rc1"
-  std::vector<Value> items;  ///< of a tuple; an array's elements in C order
+  bool list = false;         ///< the tuple is a list
+  bool version = false;      ///< the tuple is a version; `text` is its suffix, such as "rc1"
+  std::vector<Value> items;  ///< items of a tuple; for an array, the elements in C order
   std::vector<std::int64_t> shape;
   const Builtin* builtin = nullptr;
   Declaration* function = nullptr;
-  const Doubt* doubt = nullptr;  ///< of something of the host: it is not certain
+  const Doubt* doubt = nullptr;  ///< for a host value: the reason why it is uncertain
 
   static Value of(std::int64_t number);
   static Value of(double number);
@@ -79,12 +79,12 @@ struct Value {
   static Value complex(double real, double imag);
   static Value boolean(bool truth);
   static Value host(std::string what, HostKind host_kind = HostKind::other);
-  /// The value that `path` names in a module of others.
+  /// The value with the path `path` in another module.
   static Value imported(std::string path);
   /// A value that only Python computes.
   static Value computed(std::string what = kPythonsOwn);
   bool is_number() const { return kind == Kind::integer || kind == Kind::real || kind == Kind::boolean; }
-  /// Includes integers beyond int64 and complex numbers.
+  /// Also true for integers beyond int64 and for complex numbers.
   bool is_any_number() const { return is_number() || kind == Kind::big || kind == Kind::complex; }
   /// True if the file may change the value without rebinding its name.
   bool is_mutable() const;

@@ -22,8 +22,8 @@ const std::vector<Operand>& elements_of(const Operand& list) {
   return vector == nullptr ? none : vector->elements;
 }
 
-// A register (for a vector in .reg space a vector register of its length), a constant, or a .param variable
-// of the function that has the parameter's size.
+// An argument may be a register (for a vector in .reg space, a vector register of its length), a constant, or
+// a .param variable of the function with the parameter's size.
 bool fits(const Function& function, const Operand& argument, const Variable& parameter, bool returned) {
   if (const auto* reg = argument.as<RegisterOperand>()) {
     const Register& declared = function.registers[reg->index];
@@ -55,7 +55,7 @@ Problem check_list(const Function& function, const std::vector<Operand>& argumen
   return std::nullopt;
 }
 
-// The callee's own signature, the prototype's, or that of a table's first function.
+// Returns the signature of the callee, of the prototype, or of the first function in a table.
 std::optional<Signature> signature_of(const Module& module, const Function& function,
                                       const Instruction& call) {
   SymbolRef symbol;

@@ -6,7 +6,7 @@
 
 namespace quern::ptx {
 
-/// Has the module the .version and the .target that the form needs?
+/// True if the module has the .version and the .target that the form needs.
 bool is_available(const Form& form, const Module& module) noexcept;
 
 }  // namespace quern::ptx

@@ -29,7 +29,7 @@ Type widened(Type type) noexcept {
   }
 }
 
-// Special registers of 32 bits that were of 16 before PTX 2.0, and may still be read so.
+// Special registers that have 32 bits now, had 16 before PTX 2.0, and may still be read as 16 bits.
 bool had_sixteen_bits(SpecialRegister which) noexcept {
   return which <= SpecialRegister::ntid_w ||
          (which >= SpecialRegister::ctaid_x && which <= SpecialRegister::nctaid_w);
@@ -47,13 +47,13 @@ bool wants_operand(const OperandSpec& spec, const Instruction& instruction) noex
   return spec.role != Role::policy || instruction.has(Modifier::L2_cache_hint);
 }
 
-// The rule on immediate addresses and on spaces is that of plain accesses.
+// True if the operand follows the rules of plain accesses on immediate addresses and on spaces.
 bool is_access(Opcode opcode) noexcept {
   return opcode == Opcode::ld || opcode == Opcode::st || opcode == Opcode::atom || opcode == Opcode::red ||
          opcode == Opcode::ldu;
 }
 
-// The operand that a form wants, for "must be".
+// Names the operand that a form needs, to follow "must be" in a message.
 std::string_view wanted_operand(const OperandSpec* spec) noexcept {
   switch (spec == nullptr ? Role::anything : spec->role) {
     case Role::destination:
@@ -87,7 +87,7 @@ struct FixedText {
   FaultKind kind;
   std::string_view text;
 };
-// Messages that depend on nothing but the kind, after "operand 2 of 'add.s32'".
+// Messages that depend on the kind of fault only. Each follows "operand 2 of 'add.s32'".
 constexpr FixedText kFixedTexts[] = {
     {FaultKind::wrong_special, "cannot be a special register; mov it to a register first"},
     {FaultKind::sink, "cannot be '_'"},
@@ -136,7 +136,7 @@ WordList words_of(const Instruction& instruction) noexcept {
 WordFit fit_words(const FormTable& table, const Form& form, const WordList& words) noexcept {
   WordFit fit;
   std::uint32_t filled = 0;
-  std::size_t next_type_slot = 0;  // modifiers may change their order, types may not
+  std::size_t next_type_slot = 0;  // modifiers may be in any order, types may not
   for (std::size_t i = 0; i < words.count; ++i) {
     const std::uint16_t word = words.words[i];
     std::size_t slot = word < kTypeCount ? next_type_slot : 0;
@@ -202,7 +202,7 @@ std::optional<Fault> OperandCheck::check(const Form& form) {
   return std::nullopt;
 }
 
-// A pair `a|b` or the operand itself.
+// Checks a pair `a|b`, or a single operand.
 bool OperandCheck::operand(const OperandSpec& spec, const Operand& operand) {
   const auto* pair = operand.as<PairOperand>();
   if (pair == nullptr) return spec.pair_required ? fault(FaultKind::pair) : whole(spec, operand);
@@ -257,7 +257,7 @@ bool OperandCheck::immediate(const OperandSpec& spec, const Operand& operand) {
   return (known && integer->bits != 0) || fault(FaultKind::wrong_value);
 }
 
-// `{a, b}` of `length` elements (0 means any number), or a register declared with that many.
+// Checks `{a, b}` with `length` elements (0: any number), or a vector register with as many elements.
 bool OperandCheck::vector(const OperandSpec& spec, const Operand& operand, std::size_t length, Type type) {
   if (const auto* whole_register = operand.as<RegisterOperand>()) {
     const Register& declared = function_.registers[whole_register->index];
@@ -281,8 +281,8 @@ bool OperandCheck::vector(const OperandSpec& spec, const Operand& operand, std::
   return true;
 }
 
-// mov.b64 {lo, hi}, a and mov.b64 d, {lo, hi}: the parts have the whole's bits together. The parts may be a
-// vector register's.
+// For mov.b64 {lo, hi}, a and mov.b64 d, {lo, hi}: the parts together have as many bits as the whole. The
+// parts may also be those of a vector register.
 bool OperandCheck::packed(const OperandSpec& spec, const Operand& operand) {
   static constexpr std::pair<std::uint32_t, Type> kParts[] = {
       {8, Type::b8}, {16, Type::b16}, {32, Type::b32}, {64, Type::b64}};
@@ -348,7 +348,7 @@ bool OperandCheck::reg(const OperandSpec& spec, const RegisterOperand& reg, Type
   return register_fits(declared.type, type, spec.relaxed) || fault(FaultKind::wrong_type, type);
 }
 
-// A single-precision constant may be used for 32 bits, any other floating one for 64.
+// A single-precision constant fits types of 32 bits, any other floating-point constant fits types of 64.
 bool OperandCheck::constant(const OperandSpec& spec, const Operand& operand, Type type) {
   const TypeKind want = kind(type);
   if (const auto* number = operand.as<FloatOperand>()) {
@@ -382,7 +382,7 @@ bool OperandCheck::address(const Operand& operand) {
   return fits || fault(FaultKind::address_type);
 }
 
-// A symbol can be accessed in its own space, or if the instruction names none.
+// A symbol can be accessed in its own space, or by an instruction that names no space.
 bool OperandCheck::address_symbol(const SymbolRef& symbol) {
   const Variable* variable = nullptr;
   if (symbol.kind == SymbolKind::module_variable) variable = &module_.variables[symbol.index];

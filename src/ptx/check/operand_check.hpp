@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks whether an instruction's words and operands fit one row of isa.def.
+// Checks whether the words and operands of an instruction fit one row of isa.def.
 #pragma once
 
 #include <array>
@@ -18,12 +18,12 @@ struct WordList {
 };
 WordList words_of(const Instruction& instruction) noexcept;
 
-/// The distance of a form from an instruction's words: words without a slot, and required slots that stay
-/// empty.
+/// Counts how far the words of an instruction are from a form: words that fit no slot, and required slots
+/// that stay empty.
 struct WordFit {
   std::size_t misfits = 0;
-  std::uint16_t first_misfit = 0;        ///< a word
-  std::optional<std::uint16_t> missing;  ///< a set
+  std::uint16_t first_misfit = 0;        ///< the first word that fits no slot
+  std::optional<std::uint16_t> missing;  ///< the set of words of which one is required
   bool fits() const noexcept { return misfits == 0 && !missing; }
 };
 WordFit fit_words(const FormTable& table, const Form& form, const WordList& words) noexcept;
@@ -31,9 +31,9 @@ WordFit fit_words(const FormTable& table, const Form& form, const WordList& word
 enum class FaultKind : std::uint8_t {
   count,           ///< more or fewer operands than the form has
   wrong_kind,      ///< an address for a register, a number for a label, ...
-  wrong_type,      ///< a register whose type does not go with the instruction's
-  wrong_constant,  ///< a number that the type does not take
-  wrong_value,     ///< a number that is not among those the form takes
+  wrong_type,      ///< a register whose type does not fit the type of the instruction
+  wrong_constant,  ///< a number that the type cannot represent
+  wrong_value,     ///< a number that the form does not allow
   wrong_special,
   sink,
   negation,
@@ -58,7 +58,7 @@ class OperandCheck {
   OperandCheck(const Module& module, const Function& function, const Instruction& instruction)
       : module_(module), function_(function), instruction_(instruction) {}
 
-  /// The first thing that does not fit, or nothing.
+  /// Returns the first operand or word that does not fit, or nothing.
   std::optional<Fault> check(const Form& form);
 
   /// "operand 2 is .f32, where .s32 is wanted"
@@ -87,8 +87,8 @@ class OperandCheck {
   Fault fault_;
 };
 
-/// "Type Checking of Operands" and "Operand Size Exceeding Instruction-Type Size": whether a register of type
-/// `reg` may stand where the instruction works on `type`; `wider`: also where it has more bits.
+/// True if a register of type `reg` may be an operand of an instruction on `type`; with `wider` also if it
+/// has more bits. Source: "Type Checking of Operands" and "Operand Size Exceeding Instruction-Type Size".
 bool register_fits(Type reg, Type type, bool wider) noexcept;
 
 }  // namespace quern::ptx

@@ -16,9 +16,9 @@ namespace {
 
 struct TargetRow {
   std::uint32_t sm;
-  std::uint32_t version;  ///< the first .version that knows it
+  std::uint32_t version;  ///< the first .version that supports it
 };
-// "Release Notes": supported targets.
+// Source of the targets: "Release Notes".
 constexpr TargetRow kTargets[] = {{10, 10},  {11, 10},  {12, 12}, {13, 12}, {20, 20},  {21, 20},  {30, 31},
                                   {32, 40},  {35, 31},  {37, 41}, {50, 40}, {52, 41},  {53, 42},  {60, 50},
                                   {61, 50},  {62, 50},  {70, 60}, {72, 61}, {75, 63},  {80, 70},  {86, 71},
@@ -89,8 +89,8 @@ void Verifier::check_target() {
   }
 }
 
-/// Kernel parameters: 4,352 bytes, from PTX 8.1 on 32,764. Source: NVIDIA, "PTX ISA", "Kernel Function
-/// Parameters".
+/// Kernel parameters may have 4,352 bytes, from PTX 8.1 on 32,764. Source: NVIDIA, "PTX ISA", "Kernel
+/// Function Parameters".
 void Verifier::check_parameters(const Function& function) {
   constexpr std::uint64_t kMostOfOld = 4352, kMost = 32764;
   std::uint64_t end = 0;
@@ -171,8 +171,8 @@ std::optional<std::string> Verifier::check_more(const Function& function,
   }
 }
 
-/// Selects between two forms that need a newer target or version than the module has: first the one whose
-/// version suffices, then the one with the older target.
+/// Chooses between two forms that need a newer target or version than the module has. A form whose version
+/// suffices is preferred, then the one for the older target.
 const Form* Verifier::closer(const Form* best, const Form& other) const {
   if (best == nullptr) return &other;
   const auto distance = [&](const Form& form) { return std::pair(form.version > version_, form.sm); };
@@ -220,7 +220,7 @@ bool Verifier::check_removed(const Instruction& instruction, const WordList& wor
   return true;
 }
 
-// "Vectors": at most 128 bits, 256 in global memory from sm_100 on.
+// Source: "Vectors". A vector has at most 128 bits, or 256 in global memory from sm_100 on.
 bool Verifier::check_vector(const Instruction& instruction) {
   const unsigned count = instruction.vector_count();
   const Opcode opcode = instruction.opcode;
@@ -256,7 +256,7 @@ std::string Verifier::set_text(std::uint16_t set) const {
   return text;
 }
 
-// No form has these words: reports the extra or missing words for the nearest one.
+// Reports the extra or missing words with respect to the nearest form; no form has exactly these words.
 void Verifier::report_words(const Instruction& instruction, const WordList& words) {
   std::optional<WordFit> nearest;
   for (const Form& form : table_.forms_of(instruction.opcode)) {

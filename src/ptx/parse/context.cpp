@@ -73,7 +73,7 @@ bool ParseContext::skip_balanced(char open, char close) {
 void ParseContext::skip_statement() {
   while (!tokens.at_end()) {
     if (tokens.accept(';')) return;
-    // A '}' with more of the statement behind it closes a vector, not a block.
+    // If more of the statement follows a '}', it closes a vector and not a block.
     const bool closes_vector = tokens.current().is('}') && (tokens.peek().is(',') || tokens.peek().is(';') ||
                                                             tokens.peek().is(')') || tokens.peek().is(']'));
     if (tokens.current().is('}') && !closes_vector) return;

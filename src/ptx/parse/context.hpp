@@ -41,9 +41,9 @@ class TokenStream {
     return true;
   }
   bool at_end() const noexcept { return current_.kind == TokenKind::end; }
-  /// True if the current token is the first of its line.
+  /// True if the current token is the first one of its line.
   bool on_new_line() const noexcept { return current_.position.line != previous_.position.line; }
-  /// The position behind the token taken last.
+  /// Returns an empty token at the position right after the previous one.
   Token behind_previous() const noexcept {
     Token place{TokenKind::symbol, previous_.text.substr(previous_.text.size()), previous_.position};
     place.position.column += static_cast<std::uint32_t>(previous_.text.size());
@@ -70,22 +70,23 @@ struct ParseContext {
   std::uint32_t nesting = 0;
   std::uint32_t register_count = 0;
 
-  /// Reports an error at `token`; false, so that `return fail(...)` reads well.
+  /// Reports an error at `token`. Returns false, so that callers can write `return fail(...)`.
   bool fail(const Token& token, std::string message, std::string hint = {}, std::string_view code = kSyntax);
-  /// Reports that something else than the current token was expected.
+  /// Reports that `what` was expected instead of the current token.
   bool fail_expected(std::string_view what);
   bool expect(char symbol);
   std::optional<Token> expect_identifier(std::string_view what);
-  /// A plain integer token as 32 bits.
+  /// Reads a plain integer token as a 32-bit number.
   std::optional<std::uint32_t> expect_u32(std::string_view what);
 
-  /// Skips to behind the next ';' or to a '}' of this level, over nested braces.
+  /// Skips past the next ';', or up to a '}' of this level, over nested braces.
   void skip_statement();
-  /// Skips a balanced `open ... close`, the current token being `open`; false at the end of the text.
+  /// Skips a balanced `open ... close`; the current token is `open`. Returns false at the end of the text.
   bool skip_balanced(char open, char close);
 };
 
-/// Counts one level of nesting for its lifetime; `ok()` is false past the limit, which it reports.
+/// Counts one level of nesting during its lifetime. `ok()` is false beyond the limit; the constructor then
+/// reports that.
 class NestingGuard {
  public:
   explicit NestingGuard(ParseContext& context) : context_(context) {
@@ -104,7 +105,7 @@ class NestingGuard {
   bool ok_ = false;
 };
 
-/// "'foo'", "the end of the text".
+/// Returns "'foo'", or "the end of the text".
 std::string describe(const Token& token);
 
 }  // namespace quern::ptx

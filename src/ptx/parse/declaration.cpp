@@ -10,9 +10,9 @@
 namespace quern::ptx {
 namespace {
 
-// Far above any memory, far below sizes that could overflow in arithmetic.
+// More bytes than any memory has, but too few to overflow in arithmetic.
 constexpr std::uint64_t kMaxVariableBytes = std::uint64_t{1} << 48;
-// "Vectors"
+// Source: "Vectors".
 constexpr std::uint32_t kMaxVectorBytes = 16;
 
 std::optional<std::uint32_t> parse_alignment(ParseContext& context) {
@@ -26,7 +26,7 @@ std::optional<std::uint32_t> parse_alignment(ParseContext& context) {
   return value;
 }
 
-// `.ptr .global .align 16` on a kernel parameter; both parts are optional.
+// Parses `.ptr .global .align 16` after a kernel parameter; both parts are optional.
 bool parse_pointer_attributes(ParseContext& context, Variable& variable) {
   variable.pointer_space = Space::none;
   if (const std::optional<Space> space = space_named_by(context.tokens.current())) {
@@ -189,7 +189,7 @@ std::optional<std::vector<Variable>> parse_parameters(ParseContext& context) {
     context.tokens.take();
     const std::optional<DeclarationHead> head = parse_declaration_head(context, *space);
     if (!head) return std::nullopt;
-    // A prototype may leave the name out.
+    // A prototype may omit the name.
     const Token& next = context.tokens.current();
     if (next.is(',') || next.is(')')) {
       parameters.push_back(head->common);

@@ -10,27 +10,27 @@
 
 namespace quern::ptx {
 
-/// The words before the names of a declaration, as Variable fields.
+/// The words of a declaration before its names, as Variable fields.
 struct DeclarationHead {
-  Variable common;       ///< all but name, extents and initialiser
-  bool aligned = false;  ///< `.align` was written
+  Variable common;       ///< the fields that the declared names share: all but name, extents and initialiser.
+  bool aligned = false;  ///< the text has `.align`
 };
 
-/// `.global`, `.shared`, ... as a space; nothing for another word.
+/// Returns the space that `.global`, `.shared`, ... names, or nothing for another word.
 std::optional<Space> space_named_by(const Token& token) noexcept;
 
-/// Reads from behind the word of the space to the first name.
+/// Reads from the token after the space's word to the first name.
 std::optional<DeclarationHead> parse_declaration_head(ParseContext& context, Space space);
-/// One name with its extents and, if `initialized` allows it, its initialiser.
+/// Reads one name with its extents and, if `initialized` allows it, its initialiser.
 std::optional<Variable> parse_declarator(ParseContext& context, const DeclarationHead& head,
                                          bool initialized);
-/// `.attribute(...)`, the current token being the '(': its inside as text.
+/// Reads `.attribute(...)`; the current token is the '('. Returns the text inside.
 std::optional<std::string> parse_attribute_list(ParseContext& context);
 
-/// `(.param .b32 a, .reg .f32 b)`, the current token being the '('. Names are not declared.
+/// Reads `(.param .b32 a, .reg .f32 b)`; the current token is the '('. Does not declare the names.
 std::optional<std::vector<Variable>> parse_parameters(ParseContext& context);
 
-/// Reads an initialiser behind the '=' of a variable, and fills in a missing first extent.
+/// Reads an initialiser after the '=' of a variable, and sets a missing first extent.
 bool parse_initializer(ParseContext& context, Variable& variable);
 
 }  // namespace quern::ptx

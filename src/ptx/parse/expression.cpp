@@ -157,7 +157,7 @@ std::optional<Constant> Evaluator::primary() {
   return std::nullopt;
 }
 
-// `(expression)`, or a cast `(.s64) value`.
+// Parses `(expression)`, or a cast `(.s64) value`.
 std::optional<Constant> Evaluator::parenthesis() {
   context_.tokens.take();
   const bool to_unsigned = context_.tokens.current().is_word(".u64");
@@ -218,8 +218,8 @@ std::optional<Constant> Evaluator::combine(const Token& at, Operator op, double 
   return std::nullopt;
 }
 
-// "Integer Constant Expression Evaluation": 64 bits, unsigned if either operand is; the type of a shift is
-// its left operand's.
+// Source: "Integer Constant Expression Evaluation". Operations have 64 bits and are unsigned if either
+// operand is. The type of a shift is that of its left operand.
 std::optional<Constant> Evaluator::combine(const Token& at, Operator op, IntegerOperand a, IntegerOperand b) {
   constexpr std::int64_t kLowest = std::numeric_limits<std::int64_t>::min();
   const bool is_unsigned = a.is_unsigned || b.is_unsigned;

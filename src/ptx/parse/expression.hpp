@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Constant Expressions": evaluated while they are read.
+// Parses and evaluates constant expressions ("Constant Expressions").
 #pragma once
 
 #include <optional>
@@ -11,13 +11,14 @@ namespace quern::ptx {
 
 using Constant = std::variant<IntegerOperand, FloatOperand>;
 
-/// The value of the constant expression at the current token; nothing after reporting an error.
+/// Returns the value of the constant expression at the current token. After reporting an error, returns
+/// nothing.
 std::optional<Constant> parse_constant(ParseContext& context);
-/// The same as parse_constant for an integer; `what` names it in the message.
+/// The same for an integer; `what` names it in the error message.
 std::optional<IntegerOperand> parse_integer(ParseContext& context, std::string_view what);
 /// True if `token` can begin a constant expression.
 bool starts_constant(const Token& token) noexcept;
-/// The value as a double.
+/// Returns the value as a double.
 double as_double(const FloatOperand& value) noexcept;
 
 }  // namespace quern::ptx

@@ -15,7 +15,7 @@ bool FunctionParser::declare(const Token& name, Entity entity) {
   return context_.fail(name, fmt::format("'{}' is declared already in this scope", name.text), {}, kName);
 }
 
-// Everything between the braces; a statement with an error is skipped and the next one read.
+// Parses everything between the braces. If a statement has an error, it is skipped and the next one is read.
 bool FunctionParser::parse_body() {
   tokens_.take();
   const std::size_t outermost = context_.scopes.depth();
@@ -53,7 +53,7 @@ void FunctionParser::close_scope() {
 }
 
 void FunctionParser::resolve(const ForwardUse& use, SymbolRef symbol) {
-  // As in ptxas, only labels may be declared after their use.
+  // As in ptxas, only labels may be declared after their first use.
   const std::uint32_t declared =
       symbol.kind == SymbolKind::call_prototype ? function_.prototypes[symbol.index].position
       : symbol.kind == SymbolKind::branch_table ? function_.branch_tables[symbol.index].position
@@ -119,7 +119,7 @@ bool FunctionParser::parse_registers() {
   return context_.expect(';');
 }
 
-// `a`, or `%r<100>` for %r0 to %r99.
+// Parses `a`, or `%r<100>`, which declares %r0 to %r99.
 bool FunctionParser::parse_register_names(const DeclarationHead& head) {
   const std::optional<Token> name = context_.expect_identifier("a register's name");
   if (!name) return false;
@@ -167,8 +167,9 @@ bool FunctionParser::parse_variables(Space space) {
   return context_.expect(';');
 }
 
-// "State Spaces": a .global or .const variable lives as long as the module, wherever it is declared. In a
-// body only the scope of its name is smaller, so it becomes a variable of the module under a name of its own.
+// A .global or .const variable lives as long as the module, wherever it is declared ("State Spaces"). A
+// declaration in a body only limits the scope of the name, so the variable becomes one of the module under a
+// unique name.
 bool FunctionParser::enter_static_variable(const Token& name, Variable variable) {
   if (variable.element_count() == 0)
     return context_.fail(name, fmt::format("the array '{}' has no size", name.text), "give its extent");
@@ -221,7 +222,7 @@ bool FunctionParser::parse_table(const Token& name) {
   return context_.expect(';');
 }
 
-// `name: .callprototype (.param .b32 _) _ (.param .b64 _) [.noreturn];`
+// Parses `name: .callprototype (.param .b32 _) _ (.param .b64 _) [.noreturn];`
 bool FunctionParser::parse_prototype(const Token& name) {
   tokens_.take();
   CallPrototype prototype;

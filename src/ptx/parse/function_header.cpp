@@ -14,7 +14,7 @@ bool same_shape(const std::vector<Variable>& a, const std::vector<Variable>& b) 
                     [](const Variable& x, const Variable& y) { return x.size_bytes() == y.size_bytes(); });
 }
 
-// Directives that are kept as text, and how many numbers may follow.
+// Directives that are kept as text, and the largest count of numbers that may follow each.
 struct OtherDirective {
   std::string_view word;
   bool numbers;
@@ -45,7 +45,7 @@ bool FunctionParser::parse() {
   if (read && !duplicate_) {
     registers_.sort();
     Function& stored = context_.module.functions[index_];
-    // A later declaration says nothing new about a function that has its body.
+    // If the function has its body already, a later declaration adds nothing.
     if (function_.defined || !stored.defined) stored = std::move(function_);
   }
   return good;
@@ -133,7 +133,8 @@ bool FunctionParser::declare_parameters(const std::vector<Variable>& parameters,
   for (std::uint32_t i = 0; i < parameters.size(); ++i) {
     const Variable& parameter = parameters[i];
     if (parameter.name == "_") continue;
-    // The key must outlive the scope: the text does, a string inside a vector that may move does not.
+    // The key must outlive the scope. The PTX text does; a string inside a vector does not, since it may
+    // move.
     Token token{TokenKind::identifier, parameter.name, parameter.position};
     if (parameter.space != Space::reg) {
       if (!declare(token, {false, {kind, i}})) return false;
@@ -146,8 +147,8 @@ bool FunctionParser::declare_parameters(const std::vector<Variable>& parameters,
   return true;
 }
 
-// Makes or finds the function's entry in the module, so that the body can call it, and declares its
-// parameters.
+// Creates or finds the function's entry in the module, so that the body can call the function itself, and
+// declares its parameters.
 bool FunctionParser::enter_into_module() {
   const std::optional<Entity> known = context_.scopes.find(function_.name);
   std::vector<Function>& functions = context_.module.functions;

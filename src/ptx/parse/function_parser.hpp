@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One `.func` or `.entry`. Each part of the work has a class:
+// Parses one `.func` or `.entry`. Each part of the work has a class:
 //
 //   RegisterTable      registers: declared names, ranges of names
 //   LocationTable      `.loc`
@@ -16,14 +16,14 @@
 
 namespace quern::ptx {
 
-/// Reads one function into the module of `context`; the current token is behind `.func` or `.entry`.
+/// Reads one function into the module of `context`. The current token is the one after `.func` or `.entry`.
 class FunctionParser {
  public:
   FunctionParser(ParseContext& context, Linkage linkage, bool entry);
   FunctionParser(const FunctionParser&) = delete;
   FunctionParser& operator=(const FunctionParser&) = delete;
-  /// False after an error that leaves the text to be recovered by the caller; errors inside the body are
-  /// recovered here.
+  /// Returns false after an error from which the caller must recover. After errors inside the body this class
+  /// recovers itself.
   bool parse();
 
  private:
@@ -54,11 +54,11 @@ class FunctionParser {
   TokenStream& tokens_;
   Function function_;
   Token name_;
-  std::uint32_t index_ = kNoIndex;  ///< in Module::functions
+  std::uint32_t index_ = kNoIndex;  ///< index in Module::functions
   RegisterTable registers_{context_, function_};
   LocationTable locations_{context_, function_};
   InstructionParser instructions_{context_, function_, registers_};
-  bool duplicate_ = false;  ///< has a body already: checked, reported and dropped
+  bool duplicate_ = false;  ///< the function has a body already: this one is checked, reported and dropped
 };
 
 }  // namespace quern::ptx

@@ -11,8 +11,8 @@
 namespace quern::ptx {
 namespace {
 
-// An element takes some 64 bytes here; rows left open are padded with zeros up to this many for each element
-// written.
+// An element takes about 64 bytes here. Incomplete rows are padded with zeros, at most this many for each
+// element that is written.
 constexpr std::uint64_t kMaxPadding = 1u << 16;
 constexpr std::uint64_t kPaddingPerElement = 16;
 
@@ -40,7 +40,8 @@ class InitializerParser {
   std::uint64_t written_ = 0;
 };
 
-// Elements in one row of `dimension`: the product of the extents from it on, and the vector's.
+// The number of elements in one row of `dimension`: the product of its extent, those after it, and the
+// vector's length.
 std::uint64_t InitializerParser::row_length(std::size_t dimension) const noexcept {
   std::uint64_t length = variable_.vector;
   for (std::size_t i = dimension; i < variable_.extents.size(); ++i) length *= variable_.extents[i];
@@ -71,7 +72,7 @@ bool InitializerParser::list(std::size_t dimension) {
   const std::uint64_t row = row_length(dimension + 1);
   do {
     const Token at = context_.tokens.current();
-    if (at.is('}')) break;  // a comma before the brace
+    if (at.is('}')) break;  // allows a comma before the brace
     if (!at.is('{')) {
       if (!element()) return false;
       continue;
@@ -111,7 +112,7 @@ bool InitializerParser::element() {
   return context_.tokens.current().is('(') ? masked(at, *value) : number(at, *value);
 }
 
-// `symbol`, `symbol+8`, `generic(symbol)+8`
+// Parses `symbol`, `symbol+8`, `generic(symbol)+8`.
 bool InitializerParser::symbol(Initializer& into) {
   Token name = context_.tokens.take();
   if (name.text == "generic" && context_.tokens.accept('(')) {
@@ -137,7 +138,7 @@ bool InitializerParser::symbol(Initializer& into) {
   return addend.has_value();
 }
 
-// `0xff00(symbol)`: one byte of the address.
+// Parses `0xff00(symbol)`: one byte of the address.
 bool InitializerParser::masked(const Token& at, const Constant& mask) {
   const auto* bits = std::get_if<IntegerOperand>(&mask);
   if (bits == nullptr || bits->bits == 0)

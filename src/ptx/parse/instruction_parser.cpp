@@ -6,7 +6,7 @@
 namespace quern::ptx {
 namespace {
 
-// type_positions has a bit a word; no instruction has half as many.
+// type_positions has one bit for each word; no instruction has half as many words.
 constexpr std::size_t kMaxWords = 32;
 
 std::string nearest_opcode(std::string_view word) {
@@ -35,7 +35,7 @@ bool InstructionParser::parse(std::uint32_t location) {
   if (!good) return false;
   if (tokens_.accept(';')) return true;
   if (!tokens_.on_new_line()) return context_.fail_expected("',' or ';'");
-  // A forgotten ';' at a line's end: the next line stands for itself.
+  // If a ';' is missing at the end of a line, the next line is parsed on its own.
   context_.fail(tokens_.behind_previous(), "expected ';' at the end of this line");
   return true;
 }
@@ -100,8 +100,8 @@ bool InstructionParser::parse_operands(Instruction& into) {
   return true;
 }
 
-// `call (returns), callee, (arguments), prototype;` where everything but the callee may be absent. Always
-// stored as returns, callee, arguments, and the prototype or table if there is one.
+// Parses `call (returns), callee, (arguments), prototype;`, in which only the callee is required. The
+// operands are always stored as returns, callee, arguments, and the prototype or table if there is one.
 bool InstructionParser::parse_call(Instruction& into) {
   into.operands.resize(3);
   into.operands[0].value = VectorOperand{};

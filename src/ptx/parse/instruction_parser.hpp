@@ -8,7 +8,7 @@
 
 namespace quern::ptx {
 
-/// "Instruction Statements": guard, opcode, dotted words, operands; and the forms of call.
+/// Parses guard, opcode, dotted words and operands ("Instruction Statements"), and the forms of call.
 class InstructionParser {
  public:
   InstructionParser(ParseContext& context, Function& function, RegisterTable& registers)
@@ -17,7 +17,7 @@ class InstructionParser {
         function_(function),
         operands_(context, function, registers) {}
 
-  /// Reads an instruction at `location` to the end of the function's body.
+  /// Reads an instruction and appends it to the function's body. `location` is its source location.
   bool parse(std::uint32_t location);
 
  private:

@@ -15,7 +15,7 @@ bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && 
 bool starts_identifier(char c) noexcept { return is_letter(c) || c == '_' || c == '$' || c == '%'; }
 bool is_exponent(char c) noexcept { return c == 'e' || c == 'E'; }
 
-// True if `text` is a decimal floating constant without a leading integer part's help: digits, '.', exponent.
+// True if all of `text` is a decimal number: digits, with or without a '.' and an exponent.
 bool is_decimal_float(std::string_view text) noexcept {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -84,7 +84,7 @@ Token Lexer::number(std::size_t start) noexcept {
   return make(floating_value(text) ? TokenKind::floating : TokenKind::invalid, start, end);
 }
 
-// ".5" is a number, ".2d" a word.
+// ".5" is a number, ".2d" is a word.
 Token Lexer::dotted(std::size_t start) noexcept {
   std::size_t end = start + 1;
   while (is_identifier_part(at(end)) ||

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX text as tokens ("Source Format", "Identifiers", "Constants"). Views into the text; allocates nothing.
+// Splits PTX text into tokens ("Source Format", "Identifiers", "Constants"). Tokens are views into the text;
+// the lexer allocates nothing.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,12 @@ namespace quern::ptx {
 enum class TokenKind : std::uint8_t {
   end,
   identifier,  ///< name, %name, $name, _
-  word,        ///< .name, also .2d and .shared::cta; `text` has the dot
+  word,        ///< .name, also .2d and .shared::cta; `text` includes the dot
   integer,
   floating,
-  string,   ///< `text` has the quotes
+  string,   ///< `text` includes the quotes
   symbol,   ///< punctuation; one or two characters
-  invalid,  ///< `text` is what cannot be read
+  invalid,  ///< `text` is the part that is no token
 };
 
 struct Token {
@@ -37,7 +38,7 @@ class Lexer {
   Token next() noexcept;
 
  private:
-  bool skip_blanks() noexcept;  ///< false at a comment without an end
+  bool skip_blanks() noexcept;  ///< false if a comment has no end
   Token number(std::size_t start) noexcept;
   Token dotted(std::size_t start) noexcept;
   Token quoted(std::size_t start) noexcept;
@@ -50,9 +51,9 @@ class Lexer {
   std::uint32_t line_ = 1;
 };
 
-/// The value of an integer token, or nothing if a digit does not belong or 64 bits do not hold it.
+/// Returns the value of an integer token, or nothing if it has an invalid digit or more than 64 bits.
 std::optional<IntegerOperand> integer_value(std::string_view text) noexcept;
-/// The value of a floating token: 0fXXXXXXXX, 0dXXXXXXXXXXXXXXXX or decimal.
+/// Returns the value of a floating-point token: 0fXXXXXXXX, 0dXXXXXXXXXXXXXXXX or decimal.
 std::optional<FloatOperand> floating_value(std::string_view text) noexcept;
 
 bool is_identifier_part(char c) noexcept;

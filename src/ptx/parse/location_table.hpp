@@ -10,14 +10,14 @@
 
 namespace quern::ptx {
 
-/// The source locations of a function while it is read: each once.
+/// The source locations of a function while it is read, each stored once.
 class LocationTable {
  public:
   LocationTable(ParseContext& context, Function& function) : context_(context), function_(function) {}
 
-  /// The location of the instructions that follow, or kNoIndex.
+  /// The location of the instructions that follow, or kNoIndex if none is known.
   std::uint32_t current() const noexcept { return current_; }
-  /// `.loc file line column [, function_name label[+offset], inlined_at file line column]`
+  /// Parses `.loc file line column [, function_name label[+offset], inlined_at file line column]`.
   bool parse_loc();
 
  private:

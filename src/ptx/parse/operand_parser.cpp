@@ -58,7 +58,8 @@ bool OperandParser::parse_single(Instruction& into, Operand& operand, std::uint3
   const auto instruction = static_cast<std::uint32_t>(function_.body.size() - 1);
   if (token.is('{')) return parse_vector(into, operand);
   if (token.is('[')) return parse_bracket(into, operand);
-  // `!%p1`, and `-%r1` of video instructions; anything else behind a sign is a constant.
+  // Only `!%p1`, and `-%r1` of video instructions, are signs of registers; any other sign belongs to a
+  // constant.
   const bool sign = token.is('!') || (token.is('-') && is_video(into.opcode));
   if (sign && tokens_.peek().kind == TokenKind::identifier && tokens_.peek().text != "WARP_SZ") {
     tokens_.take();
@@ -102,7 +103,7 @@ bool OperandParser::parse_name(Operand& operand, std::uint32_t slot, std::uint32
     return true;
   }
   if (entity && (!label_wanted || entity->symbol.kind == SymbolKind::branch_table)) {
-    // `ld.global.u32 %r1, table[2]` accesses the element, `mov.u64 %rd1, table[2]` takes its address.
+    // `ld.global.u32 %r1, table[2]` accesses the element; `mov.u64 %rd1, table[2]` takes its address.
     const bool access = tokens_.current().is('[') && function_.body[instruction].opcode != Opcode::mov;
     SymbolOperand symbol{entity->symbol, 0};
     if (!parse_symbol_offset(symbol.symbol, symbol.offset)) return false;
@@ -134,7 +135,7 @@ bool OperandParser::parse_register_suffix(RegisterOperand& operand) {
                          fmt::format("'{}' is no part of a register that this reader knows", word.text));
   tokens_.take();
   const Register& reg = function_.registers[operand.index];
-  // ".b" is also a colour, ".b0" only a byte.
+  // ".b" can also name a vector component (blue); ".b0" always names a byte.
   if (*component < 4 && *component >= static_cast<int>(reg.vector)) {
     return context_.fail(word, fmt::format("'{}' has no component '{}'", reg.name, word.text));
   }
@@ -142,7 +143,7 @@ bool OperandParser::parse_register_suffix(RegisterOperand& operand) {
   return true;
 }
 
-// `symbol+8`, or `symbol[2]` for the address of an element.
+// Parses `symbol+8`, or `symbol[2]` for the address of an element.
 bool OperandParser::parse_symbol_offset(SymbolRef symbol, std::int64_t& offset) {
   const Token at = tokens_.current();
   if (at.is('+')) {
@@ -175,7 +176,7 @@ bool OperandParser::parse_vector(Instruction& into, Operand& operand) {
   return context_.expect('}');
 }
 
-// `[address]`, or the coordinates of a texture or tensor.
+// Parses `[address]`, or the coordinates of a texture or tensor.
 bool OperandParser::parse_bracket(Instruction& into, Operand& operand) {
   const NestingGuard guard(context_);
   if (!guard.ok()) return false;

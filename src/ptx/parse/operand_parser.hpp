@@ -10,16 +10,16 @@
 
 namespace quern::ptx {
 
-/// "Instruction Operands": reads those of the function's last instruction.
+/// Reads the operands of the function's last instruction ("Instruction Operands").
 class OperandParser {
  public:
   OperandParser(ParseContext& context, Function& function, RegisterTable& registers)
       : context_(context), tokens_(context.tokens), function_(function), registers_(registers) {}
 
-  /// An operand, or a pair `a|b`. `slot` is the operand's index if a name may be declared later, kNoIndex if
-  /// it may not.
+  /// Reads an operand, or a pair `a|b`. `slot` is the operand's index if its name may be declared later,
+  /// otherwise kNoIndex.
   bool parse(Instruction& into, Operand& operand, std::uint32_t slot);
-  /// The name of a register; `what` completes the error "expected ...".
+  /// Reads the name of a register; `what` completes the error "expected ...".
   std::optional<std::uint32_t> parse_register_index(std::string_view what);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The module: version, target, files, variables, functions, debug sections.
+// Parses the module: version, target, files, variables, functions, debug sections.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -68,7 +68,7 @@ Expected<Module> ModuleParser::run() {
   return std::move(context_.module);
 }
 
-// Skips the statement that cannot be read, up to its end or to a directive at the start of a line.
+// Skips a statement that cannot be parsed, up to its end or to a directive at the start of a line.
 void ModuleParser::recover() {
   while (!tokens_.at_end()) {
     if (tokens_.accept(';')) return;
@@ -145,7 +145,7 @@ bool ModuleParser::parse_target() {
   return true;
 }
 
-// "sm_89", "sm_90a", "sm_100f", or an option such as debug.
+// Parses "sm_89", "sm_90a", "sm_100f", or an option such as debug.
 bool ModuleParser::parse_target_name(const Token& name) {
   Module& module = context_.module;
   if (!name.text.starts_with("sm_")) {
@@ -176,7 +176,7 @@ bool ModuleParser::parse_address_size() {
   return true;
 }
 
-// `.file 1 "path" [, timestamp, size]`
+// Parses `.file 1 "path" [, timestamp, size]`.
 bool ModuleParser::parse_file() {
   tokens_.take();
   SourceFile file;
@@ -254,7 +254,8 @@ bool ModuleParser::parse_variables(Space space, Linkage linkage) {
   return context_.expect(';');
 }
 
-// A variable may be declared `.extern` and defined later, or the other way round; they are one.
+// A variable may be declared `.extern` and defined later, or the other way round; both declare the same
+// variable.
 bool ModuleParser::enter_variable(const Token& name, Variable variable) {
   std::vector<Variable>& variables = context_.module.variables;
   const std::optional<Entity> known = context_.scopes.find(name.text);

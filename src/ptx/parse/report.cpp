@@ -7,11 +7,12 @@
 namespace quern::ptx {
 namespace {
 
-// Longer lines and words come from generators and are not quoted.
+// Longer lines and words come from generators; messages do not quote them.
 constexpr std::size_t kLongestLine = 300;
 constexpr std::size_t kLongestWord = 40;
 
-// Edits that make one short word the other: a letter more, less or changed, or two neighbours swapped.
+// The number of edits that change one short word into the other. An edit inserts, deletes or replaces a
+// letter, or swaps two neighbours.
 std::size_t distance(std::string_view a, std::string_view b) {
   using Row = std::array<std::size_t, kLongestWord + 1>;
   Row before{};

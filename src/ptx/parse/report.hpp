@@ -21,7 +21,7 @@ class Report {
   Report(std::string_view text, std::string_view file, std::uint32_t max_errors)
       : text_(text), file_(file), max_errors_(max_errors) {}
 
-  /// Adds an error at `token`. Errors beyond the limit, and a second one at the same position, are dropped.
+  /// Adds an error at `token`. Errors beyond the limit and further errors at the same position are dropped.
   void error(std::string_view code, const Token& token, std::string message, std::string hint = {});
   /// Adds an error at a position whose text is not available.
   void error(std::string_view code, TextPosition at, std::string message, std::string hint = {});
@@ -40,8 +40,8 @@ class Report {
   Diagnostics errors_;
 };
 
-/// The word of `known` (a table's names by index) closest to `word`, as a hint: "did you mean 'add'?"; empty
-/// if none is near.
+/// Finds the word of `known` (a table's names by index) closest to `word`, as a hint: "did you mean 'add'?".
+/// The hint is empty if no word is close.
 class NearestWord {
  public:
   explicit NearestWord(std::string_view word) : word_(word) {}
@@ -51,7 +51,7 @@ class NearestWord {
  private:
   std::string_view word_;
   std::string_view best_;
-  std::size_t distance_ = 3;  ///< one more than the farthest worth proposing
+  std::size_t distance_ = 3;  ///< one more than the largest distance of a useful hint
 };
 
 }  // namespace quern::ptx

@@ -64,7 +64,7 @@ bool Scopes::declare_range(std::string_view prefix, const RegisterRange& range) 
   return true;
 }
 
-// The deepest range that has `name`, in a scope below depth `above`.
+// Finds the deepest range that contains `name`, in a scope at a depth below `above`.
 Scopes::RangeHit Scopes::find_range(std::string_view name, std::size_t above) const {
   RangeHit best;
   if (range_by_prefix_.empty()) return best;
@@ -126,8 +126,9 @@ void Scopes::forget(Frame& frame) {
       slot->second = shadowed;
     }
   }
-  // A register of an outer scope's range may have been made last, so memory is given back only with a
-  // function's own scope; the function itself was declared meanwhile, in the module's.
+  // The last register created may belong to a range of an outer scope, so memory is released only with the
+  // outermost scope of a function. The name of the function itself was declared meanwhile, in the module's
+  // scope.
   if (depth() == 1) {
     const std::size_t outermost = frames_[0].entries.empty() ? 0 : frames_[0].entries.back() + std::size_t{1};
     entries_.resize(std::max(frame.first_entry, outermost));

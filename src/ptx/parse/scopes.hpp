@@ -16,7 +16,7 @@ namespace quern::ptx {
 /// A register (index into Function::registers) or a symbol.
 struct Entity {
   bool is_register = false;
-  SymbolRef symbol;  ///< for a register only `index` counts
+  SymbolRef symbol;  ///< for a register, only `index` is used
 };
 
 /// The declaration `%r<100>`.
@@ -24,7 +24,7 @@ struct RegisterRange {
   Type type = Type::none;
   std::uint8_t vector = 1;
   std::uint32_t count = 0;
-  std::uint32_t sequence = 0;  ///< the index of the function's declaration
+  std::uint32_t sequence = 0;  ///< number of the declaration in the function
 };
 
 /// The use of a symbol before its declaration: operand `slot` of instruction `index`, or entry `slot` of
@@ -43,27 +43,27 @@ class Scopes {
 
   std::size_t depth() const noexcept { return frames_.size() - 1; }
   void enter();
-  /// Leaves the innermost scope; `resolve(use, symbol)` is called for each forward use inside it that its
-  /// labels satisfy.
+  /// Leaves the innermost scope. Calls `resolve(use, symbol)` for each forward use in it that one of its
+  /// labels satisfies.
   template <class Resolve>
   void leave(Resolve resolve);
 
-  /// False if the innermost scope has the name already.
+  /// Returns false if the innermost scope has the name already.
   bool declare(std::string_view name, Entity entity);
-  /// Declares a name that no scope has yet in the module's own scope.
+  /// Declares, in the scope of the module, a name that no scope has yet.
   void declare_outermost(std::string_view name, Entity entity) { insert(name, entity, 0); }
   bool declare_range(std::string_view prefix, const RegisterRange& range);
 
-  /// The meaning of `name` here. A register of a range is created at its first use: `make(range, number)`
-  /// returns its index.
+  /// Returns what `name` refers to at this point. A register of a range is created at its first use:
+  /// `make(range, number)` returns its index.
   template <class Make>
   std::optional<Entity> find(std::string_view name, Make make);
   std::optional<Entity> find(std::string_view name) const;
-  /// The same as find, but only in the innermost scope.
+  /// The same as find, but searches the innermost scope only.
   std::optional<Entity> find_here(std::string_view name) const;
 
   void use_later(const ForwardUse& use);
-  /// The forward uses no scope has satisfied, and forgets them.
+  /// Returns the forward uses that no scope has satisfied, and removes them.
   std::vector<ForwardUse> take_unresolved();
 
  private:
@@ -84,7 +84,7 @@ class Scopes {
     std::uint64_t order = 0;
   };
   struct Frame {
-    std::vector<std::uint32_t> entries;    ///< declared here, indices into entries_
+    std::vector<std::uint32_t> entries;    ///< names declared here: indices into entries_
     std::vector<std::string_view> ranges;  ///< prefixes declared here
     std::unordered_map<std::string_view, std::uint32_t> lowest_suffix;  ///< "%r" -> 5 for %r5 and %r7
     std::uint64_t first_use = 0;    ///< forward uses inside have this order or more
@@ -109,7 +109,7 @@ class Scopes {
   std::uint64_t next_use_ = 0;
 };
 
-/// "%r12" -> {"%r", 12}; nothing if there is no trailing number of canonical form (no leading zero, at most
+/// "%r12" -> {"%r", 12}; nothing if there is no trailing number in canonical form (no leading zero, at most
 /// nine digits).
 struct NumberedName {
   std::string_view prefix;

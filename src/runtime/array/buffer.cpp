@@ -35,7 +35,7 @@ DeviceBuffer make_buffer(std::shared_ptr<Context> context, std::size_t size_byte
     state->address = item.handle;
     state->stream_handle = item.stream_handle;
     if (item.allocator != nullptr && item.allocator->is_stream_ordered())
-      state->keeping = stream.handle() == CU_STREAM_PER_THREAD ? Keeping::all : Keeping::other_streams;
+      state->retention = stream.handle() == CU_STREAM_PER_THREAD ? Retention::all : Retention::other_streams;
     state->memory = memory;
   }
   state->context = std::move(context);
@@ -48,7 +48,7 @@ DeviceBuffer adopt_buffer(std::shared_ptr<Context> context, CUdeviceptr address,
   state->context = std::move(context);
   state->address = address;
   state->size_bytes = size_bytes;
-  if (owner != nullptr) state->keeping = Keeping::all;
+  if (owner != nullptr) state->retention = Retention::all;
   state->memory = std::move(owner);
   state->read_only = read_only;
   return DeviceBuffer(std::move(state));

@@ -10,7 +10,7 @@
 namespace quern::runtime {
 
 /// The queued work for which a buffer's memory must be kept until it has run.
-enum class Keeping : std::uint8_t {
+enum class Retention : std::uint8_t {
   none,           ///< the release waits for all work by itself, as the driver's does
   other_streams,  ///< the release waits for the stream that the memory was made on
   /// The release waits for nothing: memory of another owner, and memory made on a thread's own default
@@ -25,7 +25,7 @@ struct BufferState {
   std::size_t size_bytes = 0;
   std::shared_ptr<const void> memory;  ///< a Resource, or the owner of memory of others
   std::uint64_t stream_handle = 0;     ///< of pooled memory
-  Keeping keeping = Keeping::none;
+  Retention retention = Retention::none;
   bool read_only = false;
   bool portable = false;  ///< every context of its driver can access it, at the same address
 };
@@ -44,9 +44,10 @@ std::shared_ptr<Context> shared_context_of(const DeviceBuffer& buffer);
 /// True if work on `stream` must keep the buffer's memory. Costs nothing for the driver's own.
 inline bool needs_keeping(const DeviceBuffer& buffer, CUstream stream) {
   const BufferState* state = buffer.state().get();
-  if (state == nullptr || state->keeping == Keeping::none) [[likely]]
+  if (state == nullptr || state->retention == Retention::none) [[likely]]
     return false;
-  return state->keeping == Keeping::all || state->stream_handle != reinterpret_cast<std::uintptr_t>(stream);
+  return state->retention == Retention::all ||
+         state->stream_handle != reinterpret_cast<std::uintptr_t>(stream);
 }
 
 }  // namespace quern::runtime

@@ -117,14 +117,14 @@ std::size_t size_class(std::size_t bytes) {
 }
 
 /// A stream; its handle may denote a different stream in every thread.
-struct Home {
+struct AllocationStream {
   void* stream = nullptr;
   std::thread::id thread;  ///< of a thread's own default stream
 
-  explicit Home(StreamView of) : stream(of.handle()) {
+  explicit AllocationStream(StreamView of) : stream(of.handle()) {
     if (stream == CU_STREAM_PER_THREAD) thread = std::this_thread::get_id();
   }
-  friend bool operator==(const Home&, const Home&) = default;
+  friend bool operator==(const AllocationStream&, const AllocationStream&) = default;
 };
 
 class CachingPool final : public DeviceAllocator {
@@ -144,7 +144,7 @@ class CachingPool final : public DeviceAllocator {
   void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) override {
     parts_.fault->require_none(parts_.api());  // the kept memory ended with the context
     const std::size_t size = size_class(bytes);
-    const Home home(stream);
+    const AllocationStream home(stream);
     const Block block = take(size, home);
     if (block.memory == nullptr) return upstream_->allocate(size, alignment, stream);
     if (block.home != home) try {
@@ -156,7 +156,7 @@ class CachingPool final : public DeviceAllocator {
     return block.memory;
   }
   void deallocate(void* memory, std::size_t bytes, std::size_t alignment, StreamView stream) override {
-    give_back({memory, Home(stream)}, size_class(bytes), alignment, stream);
+    give_back({memory, AllocationStream(stream)}, size_class(bytes), alignment, stream);
   }
   void trim() override {
     const CurrentContext current = parts_.enter();
@@ -180,13 +180,13 @@ class CachingPool final : public DeviceAllocator {
  private:
   struct Block {
     void* memory = nullptr;
-    Home home;  ///< its earlier work may still use the memory
+    AllocationStream home;  ///< its earlier work may still use the memory
   };
   void give_back(const Block& block, std::size_t size, std::size_t alignment, StreamView stream) {
     if (!keep(block, size)) upstream_->deallocate(block.memory, size, alignment, stream);
   }
   /// Prefers a block of the same stream.
-  Block take(std::size_t size, const Home& home) {
+  Block take(std::size_t size, const AllocationStream& home) {
     const base::LockGuard lock(mutex_);
     auto [first, last] = free_.equal_range(size);
     if (first == last) return {nullptr, home};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Array views and mdspans. The library here is a stand-in with std::mdspan's names and rules, for compilers
-// that have none; std_mdspan.cpp is the same with the real one.
+// Array views and mdspans. The library here is a replacement for std::mdspan with the same names and rules,
+// for compilers that do not have it. std_mdspan.cpp contains the same tests with the real one.
 #include "quern/array_view.hpp"
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ class Extents {
   std::array<I, Rank> values_{};
 };
 
-/// Strides of one's own.
+/// A layout with explicit strides.
 struct Strided {
   template <class E>
   struct mapping {
@@ -65,7 +65,7 @@ class Mdspan {
   static constexpr std::size_t rank_dynamic() { return E::rank_dynamic(); }
   index_type extent(std::size_t axis) const { return mapping_.extents.extent(axis); }
   index_type stride(std::size_t axis) const { return mapping_.stride(axis); }
-  T* const& data_handle() const { return data_; }  // a reference, as std::mdspan's
+  T* const& data_handle() const { return data_; }  // a reference, as in std::mdspan
   T& operator()(index_type i, index_type j) const { return data_[i * stride(0) + j * stride(1)]; }
 
  private:
@@ -110,7 +110,8 @@ TEST_CASE("an array view becomes an mdspan over the same elements, strides inclu
   CHECK(memory[9] == -1);
   const Matrix<const float> constant = view;
   CHECK(constant(0, 1) == -1);
-  const ArrayView<float, 2> one(memory.data(), {1, 3}, {0, 4});  // broadcast: the stride of 0 says nothing
+  // broadcast: an axis of extent 1 may have any stride
+  const ArrayView<float, 2> one(memory.data(), {1, 3}, {0, 4});
   CHECK(static_cast<Matrix<float>>(one).stride(0) > 0);
 }
 

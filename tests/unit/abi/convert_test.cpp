@@ -63,8 +63,8 @@ TEST_CASE("floating numbers round once and do not overflow") {
   CHECK(converted<std::uint16_t>(Dtype::float64, 65504.0, Dtype::float16) == 0x7bff);
   CHECK_FALSE(converted<std::uint16_t>(Dtype::float64, 1e6, Dtype::float16));
   CHECK(converted<std::uint16_t>(Dtype::float32, 1.0f, Dtype::bfloat16) == 0x3f80);
-  // Just above the tie between 1 and 1 + 2^-7, but a tie once rounded to float32: one rounding gives the
-  // upper neighbour.
+  // Slightly above the tie between 1 and 1 + 2^-7, but exactly a tie after rounding to float32. A single
+  // rounding gives the upper neighbour.
   CHECK(converted<std::uint16_t>(Dtype::float64, 1.0 + 0x1p-8 + 0x1p-40, Dtype::bfloat16) == 0x3f81);
   CHECK(converted<std::uint16_t>(Dtype::float64, 1.0 + 0x1p-8, Dtype::bfloat16) == 0x3f80);
 }

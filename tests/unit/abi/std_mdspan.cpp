@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Array views and std::mdspan, C++23: what is said of a stand-in in array_view_test.cpp, of the real one. A
-// program of its own that links nothing: the standard library that has <mdspan> may be another than quern's.
+// Array views and the real std::mdspan, C++23: the tests of array_view_test.cpp. A separate program that
+// links nothing, since the standard library that has <mdspan> may not be the one that quern uses.
 #include <mdspan>
 
 #include <cstdint>

@@ -105,7 +105,7 @@ TEST_CASE("work begins in the order in which it was given") {
   Full full;
   for (int i = 0; i < 20; ++i) tasks.push_back(run_in_background("note", [&, i] { order.push_back(i); }));
   CHECK_FALSE(tasks.front()->wait_for(2ms));
-  full.let_one_go();  // one thread alone: several that take work in order may finish it in another one
+  full.let_one_go();  // with several threads, tasks may complete in another order than they were taken
   for (const auto& task : tasks) task->wait();
   REQUIRE(order.size() == 20);
   CHECK(std::is_sorted(order.begin(), order.end()));
@@ -168,7 +168,8 @@ TEST_CASE("a forked child does work of its own, and is told that its parent's is
     ::alarm(20);
     const bool good = code_of(parents) == ErrorCode::driver;
     parents->cancel();
-    bool ran = kUnderThreadSanitizer;  // which starts no threads in the child of a process with several
+    // ThreadSanitizer starts no threads in the child of a process with several threads
+    bool ran = kUnderThreadSanitizer;
     if (!ran) run_in_background("work in the child", [&] { ran = true; })->wait();
     ::_exit(good && ran ? 0 : 1);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions in which quern's code may run on a thread of the host.
+// Conditions under which quern's code may run on a thread of the host.
 #include <doctest/doctest.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,7 +31,8 @@ std::uint16_t control_word() {
 }
 void set_control_word(std::uint16_t value) { asm volatile("fldcw %0" : : "m"(value)); }
 
-// Flushing to zero, towards zero, traps (SSE); single precision, upwards, division by zero traps (x87).
+// Flush to zero, round towards zero, traps (SSE); single precision, round upwards, trap on division by zero
+// (x87).
 constexpr std::uint32_t kHostMxcsr = 0x8040 | 0x6000 | 0x0800;
 constexpr std::uint16_t kHostControlWord = 0x0878 | 0x03;
 
@@ -123,7 +124,7 @@ void on_stack_of(std::size_t bytes, std::function<void()> body) {
   ::pthread_attr_destroy(&attributes);
 }
 
-/// Writes to 3 MiB of stack, a page at a time.
+/// Writes to 3 MiB of stack, page by page.
 int use_stack() {
   volatile char bytes[3 << 20];
   for (std::size_t at = 0; at < sizeof bytes; at += 4096) bytes[at] = 1;

@@ -111,7 +111,7 @@ TEST_CASE("setting a handler waits until the former one has returned in other th
   std::atomic<bool> replaced{false};
   set_log_handler([&](const LogRecord&) {
     inside = true;
-    // Long enough for a replacement that does not wait.
+    // Long enough that a replacement that does not wait would return.
     for (int i = 0; i < 200 && !replaced; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     left = true;
   });

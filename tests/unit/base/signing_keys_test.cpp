@@ -50,7 +50,7 @@ TEST_CASE("a seal is good for its key, purpose and bytes alone") {
   CHECK(keys.check(seal, "store", "value") == SealCheck::good);
   CHECK(keys.check(seal, "store", "valuf") == SealCheck::wrong);
   CHECK(keys.check(seal, "bundle", "value") == SealCheck::wrong);
-  // The end of the purpose is not the beginning of the bytes.
+  // The end of the purpose must not count as the beginning of the bytes.
   CHECK(keys.check(seal, "storev", "alue") == SealCheck::wrong);
   CHECK(keys_of(kSecond).check(seal, "store", "value") == SealCheck::unknown_key);
   Seal changed = seal;

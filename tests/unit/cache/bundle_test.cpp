@@ -115,7 +115,7 @@ TEST_CASE("10,000 damaged bundles give no other bytes than were put in") {
     }
     if (round % 5 == 0) bytes.resize(below(bytes.size() + 1));
     if (round % 7 == 0) bytes.append(below(100), 'y');
-    // Without keys, so that damage is found by the hashes alone.
+    // No keys, so that only the hashes detect damage.
     Bundle bundle(put(scratch, bytes), round % 3 == 0 ? keys(kFirst) : nullptr);
     for (const BundleEntry& entry : entries) {
       const std::optional<std::string> found = bundle.get(entry.kind, entry.key);
@@ -123,7 +123,7 @@ TEST_CASE("10,000 damaged bundles give no other bytes than were put in") {
       refused += found ? 0 : 1;
     }
   }
-  CHECK(refused > 9'000);  // most changes meet the index or the large entry
+  CHECK(refused > 9'000);  // most changes affect the index or the large entry
 }
 
 TEST_CASE("with keys, only bundles that one of them sealed are used") {
@@ -154,7 +154,7 @@ TEST_CASE("a forged index is refused though its hashes are right") {
 TEST_CASE("an entry of another bundle, sealed by the same key, does not replace one") {
   const Scratch scratch;
   std::vector<BundleEntry> others = some_entries();
-  others[1].content = "older image.";  // as long as the other, so that all offsets stay
+  others[1].content = "older image.";  // as long as the other one, so that all offsets are equal
   const std::string real = bundle_of(some_entries(), keys(kFirst));
   const std::string other = bundle_of(others, keys(kFirst));
   REQUIRE(real.size() == other.size());
@@ -226,7 +226,7 @@ TEST_CASE("threads and forked children read one bundle, whose file changes") {
     });
   for (int round = 0; round < 20; ++round) {
     put(scratch, round % 2 == 0 ? two : one);
-#if !defined(QUERN_UNDER_THREAD_SANITIZER)  // it calls threads that a child does not have leaked
+#if !defined(QUERN_UNDER_THREAD_SANITIZER)  // it reports threads that a child process does not have as leaked
     const pid_t child = ::fork();
     if (child == 0) ::_exit(bundle.get(EntryKind::ptx_image, key(1)) ? 0 : 1);
     int status = 0;

@@ -39,7 +39,7 @@ TEST_CASE("numbers in a damaged file are forgotten, and read-only stores write n
   const Scratch scratch;
   DiskStoreOptions options = in(scratch.path / "cache");
   CHECK(read_counts(options) == StoreCounts{});
-  add_counts(options, {1, 2, 3, 4});  // there is no folder yet, and none is made for this
+  add_counts(options, {1, 2, 3, 4});  // there is no folder yet, and this does not create one
   CHECK_FALSE(std::filesystem::exists(scratch.path / "cache"));
   DiskStore(options).put(EntryKind::ptx_image, key(1), "content");
   add_counts(options, {1, 2, 3, 4});

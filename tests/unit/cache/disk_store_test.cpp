@@ -37,7 +37,7 @@ unsigned mode_of(const fs::path& path) {
   return info.st_mode & 07777U;
 }
 
-/// Besides the store's own two.
+/// Messages in addition to the store's own two.
 std::size_t files_under(const fs::path& path) {
   std::size_t count = 0;
   for (const fs::directory_entry& each : fs::recursive_directory_iterator(path))
@@ -61,7 +61,7 @@ TEST_CASE("what is put is found, by every store on the folder, under its kind an
   const Scratch scratch;
   DiskStore store(in(scratch.path / "a" / "b"));
   CHECK(store.get(kImage, key(1)) == std::nullopt);
-  CHECK_FALSE(fs::exists(scratch.path / "a"));  // asking makes no folder
+  CHECK_FALSE(fs::exists(scratch.path / "a"));  // reading creates no folder
   const std::string bytes("one\0two", 7);
   store.put(kImage, key(1), bytes, "components");
   CHECK(store.get(kImage, key(1)) == bytes);
@@ -100,7 +100,7 @@ TEST_CASE("a damaged entry is a miss, is set aside with a warning, and can be pu
     Messages messages;
     CHECK(store.get(kImage, key(3)) == std::nullopt);
     CHECK(messages.count(LogLevel::warning, "does not match its checksum") == 1);
-    CHECK(store.get(kImage, key(3)) == std::nullopt);  // gone: no second warning
+    CHECK(store.get(kImage, key(3)) == std::nullopt);  // the entry is gone, so there is no second warning
     CHECK(messages.count(LogLevel::warning) == 1);
   }
   CHECK(quern::test::read(scratch.path / "v1/quarantine" / file_of("", 3).filename()) == bytes);
@@ -143,7 +143,7 @@ TEST_CASE("what is no file of this user's is no entry: links, pipes, folders, so
   CHECK_FALSE(fs::exists(fs::symlink_status(file)));
   store.put(kImage, key(3), "again");
   CHECK(store.get(kImage, key(3)) == "again");
-  CHECK(quern::test::read(copy).ends_with("three"));  // what a link leads to is left alone
+  CHECK(quern::test::read(copy).ends_with("three"));  // the target of a link is not removed
 }
 
 TEST_CASE("a folder that is a link, that others may write to or that is another user's is not used") {

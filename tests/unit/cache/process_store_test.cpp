@@ -21,7 +21,7 @@ bool is_not_root(const char* skipped) {
   return ::geteuid() != 0;
 }
 
-/// The variables that say where the store is, as given and no others, while it lives.
+/// During its lifetime, only the given variables select the folder of the store.
 class Environment {
  public:
   explicit Environment(const std::map<std::string, std::string>& given) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads and processes on one store: who computes, and what is removed.
+// Threads and processes that share a store: which one computes, and which entries are removed.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ int end_of(pid_t process) {
   return status;
 }
 
-/// A computation that takes a while and leaves a byte in `file`.
+/// A computation that takes some time and appends a byte to `file`.
 auto slow(const fs::path& file) {
   return [file]() -> std::optional<std::string> {
     const int log = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -99,7 +99,8 @@ TEST_CASE("a claim ends with its holder, however it ends, and who waits may give
   const pid_t holder = start([&] {
     DiskStore store(in(scratch.path));
     const DiskStore::Claim own = store.claim(key(1));
-    const pid_t grandchild = ::fork();  // which has the holder's files, and lives on without them in its way
+    // it inherits the holder's files and keeps running, but must not block others
+    const pid_t grandchild = ::fork();
     if (grandchild == 0) {
       ::close_range(3, ~0U, 0);
       ::pause();
@@ -145,7 +146,7 @@ TEST_CASE("the least recently used entries make room") {
     set_used(file_of(scratch.path, i), 1000 - i);
   }
   CHECK(store.stats().evictions == 0);
-  CHECK(store.get(kImage, key(0)));  // the oldest is used again
+  CHECK(store.get(kImage, key(0)));  // the oldest entry was used again
   store.put(kImage, key(9), std::string(900, 'x'));
   store.put(kImage, key(10), std::string(900, 'x'));
   CHECK(store.stats().evictions >= 1);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that compiles one file and says how: for tests and measurements of the disk tier.
+// A process that compiles one file and reports how, for tests and measurements of the disk tier.
 //
 //   compile-once FILE [NVRTC-OPTION...]
 //
-// Prints `runs=N disk=N loaded=0|1 us=TIME again_us=TIME errors=N ptx=SHA256` and, behind these, the errors.
-// `loaded` says whether the process has a libnvrtc afterwards; `us` is the time from making the compiler to
-// the PTX, `again_us` that of a further request for the same, the least of a hundred.
+// Prints `runs=N disk=N loaded=0|1 us=TIME again_us=TIME errors=N ptx=SHA256`, followed by the errors.
+// `loaded`: the process has loaded a libnvrtc. `us`: the time from the creation of the compiler to the PTX.
+// `again_us`: the time of another request for the same, the least of a hundred.
 #include <fmt/format.h>
 
 #include <algorithm>

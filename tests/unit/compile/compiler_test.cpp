@@ -212,7 +212,7 @@ TEST_CASE("PTX for an older driver gets that driver's version") {
   const auto image = compiler().compile(request);
   REQUIRE_MESSAGE(image, errors_of(image));
   CHECK((*image)->ptx.find(".version 8.2\n") != std::string::npos);
-  request.target.driver_version = 11040;  // knows no sm_89
+  request.target.driver_version = 11040;  // this version does not support sm_89
   const auto refused = compiler().compile(request);
   REQUIRE_FALSE(refused);
   CHECK(refused.errors()[0].code == "ptx-version");
@@ -291,7 +291,7 @@ TEST_CASE("128-bit integers are switched on where the source, a header or a macr
   CHECK(multiplies(ptx("extern \"C\" " + body, {"-DWIDE=unsigned __int128"})));
   CHECK(multiplies(ptx("extern \"C\" " + body, {"--define-macro=WIDE=__uint128_t", "-device-int128"})));
   CHECK(multiplies(ptx("template <class WIDE> " + body, {}, {"k<unsigned __int128>"})));
-  // Nobody asks for them here, and libraries see that they are off.
+  // Nothing requests these here, and libraries can detect that they are off.
   const std::string off =
       "extern \"C\" __global__ void k(int* p) { /* __int128 */ p[0] = ON; p[1] = sizeof \"__int128\"; }";
   const std::string macro = "#ifdef __SIZEOF_INT128__\n#define ON 4711\n#else\n#define ON 815\n#endif\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// include/quern/cuda: as NVRTC sees it, and array.cuh as the host sees it.
+// include/quern/cuda: compiled by NVRTC, and array.cuh compiled by the host's compiler.
 #include "compile/source/device_headers.hpp"
 
 #include <map>

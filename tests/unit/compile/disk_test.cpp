@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The disk tier below the compiler.
+// The compiler's disk tier.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ cache::DiskStoreOptions in(const fs::path& directory) {
   return options;
 }
 
-/// A compiler as a new process has it, but for the NVRTC that this one has open.
+/// A compiler as in a new process, except that NVRTC is open already.
 compile::Compiler::Image compile_in(cache::DiskStore& store, const abi::KernelRequest& request,
                                     CompileStats* stats = nullptr) {
   compile::CompilerOptions options;
@@ -42,7 +42,7 @@ compile::Compiler::Image compile_in(cache::DiskStore& store, const abi::KernelRe
   return *image;
 }
 
-/// True if a new compiler takes the request from the disk.
+/// True if a new compiler gets the result from the disk.
 bool is_kept(cache::DiskStore& store, const abi::KernelRequest& request) {
   CompileStats stats;
   compile_in(store, request, &stats);
@@ -175,7 +175,7 @@ TEST_CASE("a changed, a new and a removed header are noticed, also where one sha
   CHECK(stores("22"));
   scratch.write("early/a.h", "#define N 3\n");  // shadows the former
   CHECK(stores("23"));
-  scratch.write("late/b.h", "");  // asked for by __has_include alone
+  scratch.write("late/b.h", "");  // only __has_include checks for it
   CHECK(stores("13"));
   fs::remove(scratch.path / "early/a.h");
   CHECK(stores("12"));
@@ -319,13 +319,13 @@ TEST_CASE("the working directory matters where the output holds it, and nowhere 
   const auto in_directory = [&](const char* directory, const char* cache, const char* options) {
     return run(at(scratch.path / cache), scratch.path / directory, std::string("k.cu ") + options);
   };
-  // The proof: compiled in each of the two with a cache of its own, the PTX is the same.
+  // Verifies this: compiled in each of the two, with separate caches, the PTX is the same.
   const auto first = in_directory("a", "cache-a", "");
   const auto second = in_directory("b", "cache-b", "");
   CHECK(second.at("runs") == "1");
   CHECK(second.at("ptx") == first.at("ptx"));
   CHECK(in_directory("b", "cache-a", "").at("disk") == "1");
-  // Debug information of -G names the directory.
+  // The debug information of -G contains the directory.
   const auto debug = in_directory("a", "cache-a", "-G");
   CHECK(in_directory("b", "cache-a", "-G").at("runs") == "1");
   CHECK(in_directory("a", "cache-a", "-G").at("ptx") == debug.at("ptx"));
@@ -357,12 +357,13 @@ TEST_CASE("what is known of NVRTC is forgotten when its place changes") {
   const std::string environment = at(scratch.path / "cache") + " QUERN_HIDE_TOOLKIT=0 CUDA_HOME='" +
                                   (scratch.path / "toolkit").string() + "'";
   REQUIRE(run(environment, scratch.path, "k.cu").at("loaded") == "1");
-  // If that is too young to be relied on, the second process looks again: no earlier than seconds later.
+  // If the folder was changed too recently, the second process checks it again, seconds later at the
+  // earliest.
   CHECK(run(environment, scratch.path, "k.cu").at("disk") == "1");
   fs::remove_all(scratch.path / "toolkit");
   scratch.write("toolkit/lib64/libnvrtc.so", "no library");
   const auto after = run(environment, scratch.path, "k.cu");
-  CHECK(after.at("loaded") == "1");  // another NVRTC, or the same at another place
+  CHECK(after.at("loaded") == "1");  // another NVRTC, or the same one in another place
 }
 
 TEST_SUITE_END();

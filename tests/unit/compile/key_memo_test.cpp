@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A folder that nothing has changed for a while.
+/// A folder that was not changed for some time.
 const std::string kOld = QUERN_SOURCE_ROOT "/kernels/basics";
 
 struct Headers {

@@ -44,7 +44,7 @@ TEST_CASE("commas inside brackets do not split") {
 }
 
 TEST_CASE("mangled names give the author's name and the parameters' types") {
-  // Expected texts: the C++ declarations these were mangled from by NVRTC.
+  // Expected: the C++ declarations from which NVRTC mangled these names.
   const DemangledName scale = demangle("_Z5scaleIfEvPT_S0_i");
   CHECK(scale.name == "scale<float>");
   CHECK(scale.parameter_types == std::vector<std::string>{"float*", "float", "int"});

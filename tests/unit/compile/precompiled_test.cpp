@@ -41,7 +41,7 @@ CompilerOptions options_with(std::shared_ptr<PrecompiledHeaders> headers) {
   return options;
 }
 
-/// A compiler that may use the precompiled header of `includes`, and one that has none.
+/// A compiler that may use the precompiled header of `includes`, and one without precompiled headers.
 struct Pair {
   explicit Pair(const std::vector<std::string>& includes) {
     const auto key =
@@ -49,7 +49,7 @@ struct Pair {
     REQUIRE_MESSAGE(bool(key), (key ? "" : key.errors().front().message));
     headers->add(*key, folder.path + "/header");
   }
-  /// Both compile; true if the precompiled header was used. The results must be equal.
+  /// Compiles with both. Returns true if the precompiled header was used. The results must be equal.
   bool used(const abi::KernelRequest& request) {
     const std::uint64_t before = headers->use_count();
     auto with = fast.compile(request);

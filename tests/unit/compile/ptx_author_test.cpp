@@ -7,7 +7,7 @@ using namespace quern;
 using namespace quern::compile;
 
 namespace {
-// As NVRTC writes it; the lines count from the one of .version.
+// As NVRTC writes it. Lines count from that of .version.
 constexpr std::string_view kModule = R"(.version 9.0
 .target sm_89
 .func before()

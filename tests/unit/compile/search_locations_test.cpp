@@ -126,7 +126,7 @@ TEST_CASE("an include's contents are part of the digest, wherever it may be foun
   scratch.write("inc/b.h", "int b = 2;\n");
   const IncludeScan changed = scan_includes(source, main, search);
   CHECK(changed.digest != first.digest);
-  // A file that could shadow it is a change as well; so is one that was missing before.
+  // A file that could shadow it also counts as a change, and so does a file that was missing before.
   scratch.write("a.h", "");
   CHECK(scan_includes(source, main, search).digest != changed.digest);
   fs::remove(inner);

@@ -30,7 +30,7 @@ TEST_CASE("a compiler that found no NVRTC is not given again") {
   compile::SearchEnvironment environment = compile::search_environment();
   environment["QUERN_NVRTC"] = "/nonexistent/libnvrtc.so";
   const std::shared_ptr<compile::Compiler> lacking = shared_compiler(environment);
-  CHECK_FALSE(lacking->lacks_nvrtc());  // nobody has looked for it yet
+  CHECK_FALSE(lacking->lacks_nvrtc());  // nothing has searched for it yet
   CHECK_FALSE(lacking->compile(test::cuda("__global__ void k() {}")).has_value());
   CHECK(lacking->lacks_nvrtc());
   CHECK(shared_compiler(environment) != lacking);

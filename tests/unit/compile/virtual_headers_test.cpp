@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers that are texts, alone and through NVRTC.
+// Headers that are given as text, alone and through NVRTC.
 #include "compile/source/virtual_headers.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIMT IR written by hand in tests: `b.at(block)`, then one call an operation; finish() fills in
+// Builds SIMT IR by hand in tests: `b.at(block)`, then one call for each operation. finish() sets
 // predecessors, successors and the order of phi operands.
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace quern::cpu::test {
 
-/// It has a method for each operation, and so more methods than the project's limit: a test reads like the IR
-/// that it makes.
+/// It has a method for each operation, and so more methods than the project's limit, so that a test reads
+/// like the IR that it builds.
 class IrBuilder {
  public:
   using Value = ir::Value;
@@ -38,7 +38,7 @@ class IrBuilder {
     block_ = block;
     return *this;
   }
-  /// The author's line of the operations that follow (file "kernel.cu"; the PTX line is 1000 more).
+  /// Sets the author's line of the following operations (file "kernel.cu"; the PTX line is 1000 more).
   IrBuilder& line(std::uint32_t number) {
     function_.locations.push_back({"kernel.cu", number, 1, 1000 + number, ir::kNone});
     location_ = static_cast<std::uint32_t>(function_.locations.size() - 1);
@@ -61,7 +61,7 @@ class IrBuilder {
     std::vector<Value>& list = function_.blocks[block_].insts;
     if (which != ir::Op::phi) {
       list.push_back(value);
-    } else {  // phis stay first, whenever they are added
+    } else {  // phis stay first, even if they are added later
       const auto is_phi = [&](Value other) { return function_[other].op == ir::Op::phi; };
       list.insert(std::find_if_not(list.begin(), list.end(), is_phi), value);
     }
@@ -93,14 +93,14 @@ class IrBuilder {
   Value nctaid(unsigned d = 0) {
     return special(static_cast<ir::Special>(static_cast<unsigned>(ir::Special::nctaid_x) + d));
   }
-  /// ctaid.d * ntid.d + tid.d, as NVRTC writes it.
+  /// ctaid.d * ntid.d + tid.d, as NVRTC emits it.
   Value global_index(unsigned d = 0) {
     const Value block_index = ctaid(d);
     const Value block_size = ntid(d);
     const Value start = mul(block_index, block_size);
     return add(start, tid(d));
   }
-  /// The next kernel parameter.
+  /// Adds a parameter to the kernel.
   Value param(ir::Type type) {
     const std::uint32_t size = ir::byte_size(type);
     const std::uint32_t offset = (param_bytes_ + size - 1) / size * size;
@@ -184,8 +184,8 @@ class IrBuilder {
 
   // --- control
   Value phi(ir::Type type) { return op(ir::Op::phi, type, {}); }
-  /// The value of `phi` on the edge from `from`; with two edges from one block, once for each in order, or
-  /// once for both.
+  /// Sets the value of `phi` on the edge from `from`. If one block has two edges, call it once for each in
+  /// order, or once for both.
   void incoming(Value phi, BlockId from, Value value) { incoming_.push_back({phi, from, value}); }
   Value phi(ir::Type type, std::initializer_list<std::pair<BlockId, Value>> edges) {
     const Value value = phi(type);
@@ -206,7 +206,8 @@ class IrBuilder {
     function_.blocks[block_].succs.clear();
   }
 
-  /// The function: predecessors in the order of (block, successor), phi operands to match.
+  /// Completes the function: predecessors in the order of (block, successor), and phi operands in the same
+  /// order.
   ir::Function finish() const {
     ir::Function function = function_;
     for (BlockId from = 0; from < function.blocks.size(); ++from)
@@ -216,7 +217,7 @@ class IrBuilder {
         if (function[value].op == ir::Op::phi) function[value].args = operands(value, block.preds);
     return function;
   }
-  /// A module of this one function and the declared symbols.
+  /// Returns a module with only this function and the declared symbols.
   ir::Module module() const {
     ir::Module module = module_;
     module.functions.insert(module.functions.begin(), finish());

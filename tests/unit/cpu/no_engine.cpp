@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For programs that compile kernels and run none: the functions of the device's scheduler are not called.
+// For programs that compile kernels but run none: defines the functions of the device's scheduler, which are
+// not called.
 #include <cstdlib>
 
 #include "cpu/abi/state.hpp"

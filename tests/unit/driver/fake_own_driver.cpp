@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks like the stand-alone libcuda.so.1 of the CPU device: a driver that also exports quern_cpu_device. As
-// a plug-in it is of a version that does not exist.
+// a plug-in, it has a version that does not exist.
 #pragma GCC visibility push(default)
 #include <cuda.h>
 

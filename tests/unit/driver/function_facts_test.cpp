@@ -22,10 +22,10 @@ using namespace quern::driver;
 
 namespace {
 
-// NVIDIA's table of versions is the witness: a type of this name and version is that of the slot.
+// NVIDIA's table of versions is the reference: the type with this name and version is the type of the slot.
 #define QUERN_SAME_TYPE(symbol, name, since) \
   static_assert(std::is_same_v<PFN_##name##_v##since, decltype(&::symbol)>, #symbol);
-// A row's variant for the per-thread default stream is declared, with the same type.
+// If a row has a variant for the per-thread default stream, it is declared with the same type.
 #define QUERN_VARIANT_none(symbol)
 #define QUERN_VARIANT_ptds(symbol) \
   static_assert(std::is_same_v<decltype(&::symbol##_ptds), decltype(&::symbol)>);
@@ -39,13 +39,13 @@ namespace {
   QUERN_SAME_TYPE(symbol, name, since) QUERN_VARIANT_##per_thread(symbol)
 #include "driver/functions.def"
 
-/// Nodes and conditions end with their graph.
+/// Nodes and conditions are destroyed with their graph.
 bool is_of_graph(std::string_view name) {
   return name.starts_with("cuGraph") &&
          (name.find("Node") != std::string_view::npos || name.find("Handle") != std::string_view::npos);
 }
 
-/// cuMemAlloc..., but not cuMemGetAllocation...: that is a noun.
+/// cuMemAlloc..., but not cuMemGetAllocation..., in which it is part of a noun.
 bool allocates(std::string_view name) {
   const std::size_t at = name.find("Alloc");
   return at != std::string_view::npos && !name.substr(at).starts_with("Allocation");
@@ -94,11 +94,11 @@ TEST_CASE("the per-thread variants are those that cuda.h chooses for the per-thr
   int compared = 0;
   for (const FunctionFacts& function : kSurface) {
     if (function.name == "cuGetProcAddress")
-      continue;  // cuda.h wraps it to set the flag, in a function of its own
+      continue;  // cuda.h wraps it in a separate function that sets the flag
     const std::string_view chosen = quern::test::per_thread_name(function.name);
     const bool has_suffix = chosen.ends_with("_ptds") || chosen.ends_with("_ptsz");
     const std::string_view symbol = has_suffix ? chosen.substr(0, chosen.size() - 5) : chosen;
-    if (symbol != function.symbol) continue;  // an older version, of which cuda.h says nothing
+    if (symbol != function.symbol) continue;  // an older version, which cuda.h does not declare
     ++compared;
     CAPTURE(function.symbol);
     std::string expected(function.symbol);
@@ -120,7 +120,7 @@ TEST_CASE("each kind of object that a function creates has a function that relea
     if (function.support == Support::none) continue;
     CAPTURE(function.symbol);
     CHECK((function.creates == DriverObject::none || function.releases == DriverObject::none));
-    // A function that cuda.h names after creating or releasing says so in its row.
+    // A function whose name in cuda.h says that it creates or releases has that in its row.
     const bool creates = function.name.find("Create") != std::string_view::npos || allocates(function.name);
     const bool releases = function.name.find("Destroy") != std::string_view::npos ||
                           function.name.find("Free") != std::string_view::npos ||

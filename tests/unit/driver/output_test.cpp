@@ -19,7 +19,7 @@ namespace {
 QuernCpuLogSink log_sink = nullptr;
 QuernCpuPrintSink print_sink = nullptr;
 
-/// The sinks that a plug-in is given.
+/// The sinks that a plug-in receives.
 void take_sinks() {
   QuernCpuPlugin plugin{};
   plugin.set_log_sink = [](QuernCpuLogSink sink) { log_sink = sink; };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda.h replaces each name by the symbol to call; this file keeps the results as text. The macro must be
+// cuda.h replaces each name by the symbol to call. This file stores the results as text. The macro must be
 // defined before the first include of cuda.h.
 #define CUDA_API_PER_THREAD_DEFAULT_STREAM
 #include "per_thread_names.hpp"

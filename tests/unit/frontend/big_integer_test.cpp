@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's whole numbers; the expected values are Python's.
+// Python's integers. The expected values come from Python.
 #include "frontend/values/big_integer.hpp"
 
 #include <doctest/doctest.h>
@@ -75,7 +75,7 @@ TEST_CASE("whole numbers are read in every base, and fit the types that can hold
   CHECK(number("-18446744073709551616").as_real() == -18446744073709551616.0);
 }
 
-// The quotients are CPython's, as float.hex() prints them.
+// The quotients come from CPython, printed by float.hex().
 TEST_CASE("whole numbers divide to the nearest float, rounded once") {
   const struct {
     const char *a, *b;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated code includes the header of every device function that it names.
+// Generated code includes the header of every device function that it uses.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ constexpr Declared kDeclared[] = {
 
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == ':'; }
 
-/// The names of quern's device code in a column of builtins.def.
+/// The names of quern's device code in one column of builtins.def.
 std::vector<std::string_view> device_names_in(std::string_view text) {
   std::vector<std::string_view> names;
   for (std::size_t at = text.find("quern::"); at != std::string_view::npos;
@@ -65,7 +65,7 @@ TEST_CASE("each header of quern's contains the names that the table gives it") {
   std::size_t read = 0;
   for (const Declared& row : kDeclared) {
     const std::string_view file = device_name(row.name).headers().files().front();
-    if (!file.starts_with("quern/")) continue;  // CUDA's own
+    if (!file.starts_with("quern/")) continue;  // a header of CUDA
     std::ifstream stream(std::string(QUERN_TEST_INCLUDE) + "/" + std::string(file));
     std::stringstream text;
     text << stream.rdbuf();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnostics for wrong programs: diagnostics.txt contains them, each with the expected text. With
-// QUERN_UPDATE_GOLDEN=1 the file is rewritten, to be read before it is committed.
+// Diagnostics for wrong programs: diagnostics.txt contains the programs with the expected text. With
+// QUERN_UPDATE_GOLDEN=1 the file is rewritten; read it before you commit it.
 #include <doctest/doctest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of CUDA C++ that matter for readers and for speed.
+// Checks lines of the generated CUDA C++ that matter for readers or for speed.
 #include <doctest/doctest.h>
 
 #include "helpers.hpp"
@@ -110,7 +110,7 @@ TEST_CASE("what stands before a name on paths that numbers rule out has no say i
                        "    out[0] = x\n",
                    "int64[::1], uint64[::1], float64[::1]");
   };
-  // uint64 and int64 would meet in float64.
+  // The common type of uint64 and int64 would be float64.
   CHECK(holds(typed("    if a.ndim < 3:\n        x = a[0]\n"), "long long x;"));
   CHECK(holds(typed("    while n < 3:\n        n += 1\n        x = a[n]\n"), "long long x;"));
   CHECK(holds(typed("    while n < 3 or a[0] > n:\n        n += 1\n        x = a[n]\n"), "long long x;"));
@@ -121,7 +121,7 @@ TEST_CASE("what stands before a name on paths that numbers rule out has no say i
       typed("    while n > 3:\n        n += 1\n        x = a[n]\n    else:\n        a[1] = 0\n"), "while"));
   CHECK(holds(typed("    while n > 3:\n        n += 1\n        x = a[n]\n    else:\n        a[1] = 0\n"),
               "a[1] = 0;"));
-  // The loop may not run, or not reach the assignment; arithmetic on names is not worked out.
+  // The loop may not run, or not reach the assignment. Arithmetic on names is not evaluated.
   CHECK(
       holds(typed("    while n < 3 and a[0] > n:\n        n += 1\n        x = a[n]\n"), "double x = c[0];"));
   CHECK(holds(
@@ -322,6 +322,21 @@ TEST_CASE("of several integer forms, a call takes the first that holds the argum
   CHECK(holds(line("np.gcd(v[0], l[1])"), "const long long r = quern::gcd((long long)v[0], l[1]);"));
   CHECK(holds(line("np.lcm(i[0], i[1])"), "const int r = (int)quern::lcm(i[0], i[1]);"));
   CHECK(holds(line("np.lcm(v[0], v[1])"), "const unsigned long long r = quern::unsigned_lcm(v[0], v[1]);"));
+}
+
+TEST_CASE("np.bitwise_count gives a uint8 for every integer type and for bool, as NumPy does") {
+  const auto line = [](const std::string& type, const std::string& argument) {
+    return cuda_of("@cuda.jit\ndef k(a, out):\n    r = np.bitwise_count(" + argument + ")\n    out[0] = r\n",
+                   type + "[::1], int64[::1]");
+  };
+  for (const std::string type :
+       {"bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"}) {
+    INFO(type);
+    const std::string text = line(type, "a[1]");
+    CHECK(holds(text, "const unsigned char r = quern::bitwise_count(a[1]);"));
+    CHECK(holds(text, "#include <quern/cuda/warp.cuh>"));
+  }
+  CHECK(holds(line("int8", "-5"), "const unsigned char r = quern::bitwise_count(-5LL);"));
 }
 
 TEST_CASE("what math rounds to a whole number counts loops and indexes, as in Python") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ for functions inside functions, records, vectors, enumerations, debug builds.
+// The C++ for nested functions, records, vectors, enumerations, and debug builds.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -444,7 +444,7 @@ TEST_CASE("a kernel that another calls is a device function there") {
       "@cuda.jit\ndef one(a):\n    return a[0]\n\n@cuda.jit('void(float32[::1])')\ndef k(a):\n    a[1] = "
       "one(a)\n",
       "");
-  CHECK(holds(text, "kernel"));  // of two kernels one must be named
+  CHECK(holds(text, "kernel"));  // if there are two kernels, one must be named
   const auto source = quern::frontend::translate(
       quern::test::python("from numba import cuda\n@cuda.jit\ndef one(a):\n    return a[0]\n\n"
                           "@cuda.jit('void(float32[::1])')\ndef k(a):\n    a[1] = one(a)\n"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what Numba's CUDA target makes of every binary operator and pair of types; the output is numba_types.txt.
+"""Prints the result type of every binary operator and pair of types in Numba's CUDA target; the output is numba_types.txt.
 
 Needs numba and numba-cuda (no GPU): numba_types.py > numba_types.txt
 """

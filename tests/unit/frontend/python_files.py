@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes python_files.txt: small files, and what CPython says of their names once they are imported.
+"""Writes python_files.txt: small files, and the values of their names after CPython has imported them.
 
   tests/unit/frontend/python_files.py > tests/unit/frontend/python_files.txt
 
@@ -165,7 +165,7 @@ doubt("a deleted name by the environment", "import os\nN = 3\nif not os.environ.
 
 
 def stand_ins():
-    """numba and numpy as far as the files use them."""
+    """Replacements for numba and numpy, as far as the files use them."""
     def jit(*args, **options):
         return args[0] if args and callable(args[0]) else lambda f: f
     numba, cuda, numpy = types.ModuleType("numba"), types.ModuleType("numba.cuda"), types.ModuleType("numpy")

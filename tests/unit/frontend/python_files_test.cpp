@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values that kernels take from a file, against CPython's import of it: python_files.txt, written by
+// Compares the values that kernels take from a file with CPython's import of it: python_files.txt, written by
 // python_files.py.
 #include <doctest/doctest.h>
 
@@ -46,7 +46,7 @@ std::vector<File> read_files() {
   return files;
 }
 
-/// The value of the name for a kernel behind the file: "number 3", "adds 1", "unbound", "refused" or the CUDA
+/// The value of the name for a kernel after the file: "number 3", "adds 1", "unbound", "refused", or the CUDA
 /// C++.
 std::string found(const File& file, const Answer& answer) {
   const std::string value = answer.kind == "adds" ? answer.name + "(out[0])" : answer.name;

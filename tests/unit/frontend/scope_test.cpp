@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names: locals, joins, and the resulting types. The types are Numba's for the same code.
+// Names: locals, joins, and the resulting types. The expected types are those of Numba for the same code.
 #include <doctest/doctest.h>
 
 #include "helpers.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of operators against the results of Numba's own typing: numba_types.txt, written by
+// Compares the tables of operators with the results of Numba's type inference: numba_types.txt, written by
 // numba_types.py.
 #include "frontend/types/types.hpp"
 
@@ -38,7 +38,7 @@ const std::map<std::string, Tok> kOperators = {{"add", Tok::plus},
                                                {"lt", Tok::less},
                                                {"eq", Tok::equal}};
 
-// True if Numba's answer is an accident of the order in which it tries its overloads.
+// True if Numba's answer only results from the order in which it tries its overloads.
 bool is_accident(const std::string& op, const std::string& a, const std::string& b) {
   return op == "pow" && a == "b1" && b == "i32";
 }

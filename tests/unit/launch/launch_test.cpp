@@ -196,14 +196,14 @@ TEST_CASE("a view whose elements do not follow each other goes to a plain pointe
     CHECK(setup.parameter<void*>(0) == view.data());
   }
   CHECK(holds(caught([&] { plain({.grid = 1, .block = 1})(views[0]); }), "its strides are (4, 16) bytes"));
-  // A run of elements is one, wherever it begins.
+  // A contiguous range of elements is one run, wherever it begins.
   const DeviceNDArray runs[] = {matrix[1], matrix[Slice{1, 3}], matrix(Slice{0, 0}, Slice{0, 2}),
                                 matrix(Slice{1, 2}, Slice{}).transpose(), matrix(2, 3)};
   for (const DeviceNDArray& run : runs) {
     plain({.grid = 1, .block = 1})(run);
     CHECK(setup.parameter<void*>(0) == run.data());
   }
-  // PTX does not tell pointers from numbers.
+  // PTX does not distinguish pointers from integers.
   const Kernel word = setup.kernel({{"", ".u64", 0, 8, 8, false}});
   CHECK(holds(caught([&] { word({.grid = 1, .block = 1})(views[0]); }), "a pointer has no strides"));
   const Kernel alias = setup.kernel({{"x", "Pointer", 0, 8, 8, false}});
@@ -259,7 +259,8 @@ TEST_CASE("an empty grid launches nothing") {
 
 TEST_CASE("the suggested block has most threads resident, and the larger block of two that have as many") {
   Setup setup;
-  // 1400 threads, 16 blocks and 48 KiB of shared memory a multiprocessor; the kernel allows 512 in a block.
+  // 1400 threads, 16 blocks and 48 KiB of shared memory for each multiprocessor; the kernel allows 512
+  // threads in a block.
   setup.fake.active_blocks = [](int block, std::size_t shared) {
     const int by_threads = std::min(1400 / block, 16);
     return shared == 0 ? by_threads : std::min(by_threads, static_cast<int>(49152 / shared));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools/check_docs finds what is forgotten, in small trees made for it."""
+"""tools/check_docs finds missing documentation, in small trees made for the test."""
 import pathlib
 import subprocess
 import sys

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads PTX files and prints every error as "line code message": what judge_forms.py compares with ptxas.
+// Reads PTX files and prints every error as "line code message". judge_forms.py compares this output with
+// ptxas.
 #include <cstdio>
 #include <fstream>
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report that a user reads if PTX is broken: code, place, source line, message, hint.
+// The error report for invalid PTX: code, place, source line, message, hint.
 #include "helpers.hpp"
 
 namespace quern::ptx::test {
@@ -44,7 +44,7 @@ TEST_CASE("several errors are reported in one run") {
   CHECK(errors[1].span.line == 6);
   CHECK(errors[2].span.line == 7);
   CHECK(errors[3].span.line == 9);
-  CHECK(errors[4].span.line == 8);  // labels are known at the block's end
+  CHECK(errors[4].span.line == 8);  // labels are resolved at the end of the block
 }
 
 TEST_CASE("a forgotten semicolon is one error, and the next line is read") {

@@ -10,14 +10,15 @@
 
 namespace quern::ptx::test {
 
-/// A module's text: version, target and `body`.
+/// The text of a module: version, target and `body`.
 inline std::string module_text(std::string_view body, std::string_view target = "sm_90",
                                std::string_view version = "9.0") {
   return ".version " + std::string(version) + "\n.target " + std::string(target) + "\n.address_size 64\n" +
          std::string(body);
 }
 
-/// A kernel around `statements`, which begin in line 5. Registers %p, %rs, %r, %rd, %f, %fd, 0 to 9 each.
+/// A kernel that contains `statements`, which begin in line 5. Registers: %p, %rs, %r, %rd, %f, %fd, with the
+/// numbers 0 to 9.
 inline std::string kernel_text(std::string_view statements, std::string_view target = "sm_90",
                                std::string_view version = "9.0") {
   return module_text(
@@ -41,7 +42,7 @@ inline Diagnostics errors_of(const std::string& text) {
   return verified ? Diagnostics{} : verified.errors();
 }
 
-/// The first message about a kernel of `statements`, "" if there is none.
+/// The first message about a kernel with `statements`; "" if there is none.
 inline std::string first_error(std::string_view statements, std::string_view target = "sm_90",
                                std::string_view version = "9.0") {
   const Diagnostics errors = errors_of(kernel_text(statements, target, version));
@@ -53,7 +54,7 @@ inline bool accepted(std::string_view statements, std::string_view target = "sm_
   return errors_of(kernel_text(statements, target, version)).empty();
 }
 
-/// The only instruction of a kernel but its ret.
+/// The only instruction of a kernel except its ret.
 inline Instruction instruction(std::string_view statement) {
   const Module module = parsed(kernel_text(statement));
   REQUIRE(module.functions[0].body.size() == 2);

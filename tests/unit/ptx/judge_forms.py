@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the rows of src/ptx/isa.def with ptxas: every row is written out as instructions, and as instructions with a word
-added, dropped or changed, and both must accept or refuse the same. ptxas judges what is valid PTX; a crash is no verdict.
+"""Compares the rows of src/ptx/isa.def with ptxas: writes every row as instructions, and as instructions with a word
+added, dropped or changed. Both must accept or reject the same ones. ptxas judges what is valid PTX; a crash is no verdict.
 
 usage: judge_forms.py CHECK [--opcode NAME]... [--limit N] [--mutations N] [--target sm_90a] [--version 9.0]
 CHECK is the program built from check_main.cpp. Status 1: they differ; 77: there is no ptxas.
@@ -166,7 +166,7 @@ def text_of(lines, version, target, keep):
 
 
 def judge_ptxas(lines, version, target):
-    """What ptxas says about each line; None where it accepts."""
+    """The error of ptxas for each line; None if it accepts the line."""
     verdict = {}
     while True:
         text, first = text_of(lines, version, target, lambda i: i not in verdict)

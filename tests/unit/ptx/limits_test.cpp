@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// However large, deep or broken the text: an answer, soon, in little memory.
+// Whatever the size, depth or validity of the text, the parser answers soon and uses little memory.
 
 #include "helpers.hpp"
 
@@ -74,8 +74,8 @@ TEST_CASE("many words, operands and scopes are no trouble") {
   CHECK_FALSE(fails(kernel_text(repeated("{ .reg .b32 x; L: bra L; }", 5000))));
 }
 
-// The next two end within the program's time limit only if the work grows with the text and not with its
-// square.
+// The next two end within the time limit of the program only if the time grows linearly with the text, not
+// quadratically.
 TEST_CASE("forty thousand instructions in ten thousand scopes are read") {
   const std::string text =
       kernel_text(repeated("{ .reg .pred p; setp.ge.s32 p, %r1, %r2; @p bra L; ld.global.f32 %f1, [%rd1+4]; "

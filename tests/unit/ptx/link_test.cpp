@@ -17,7 +17,7 @@ Expected<Module> linked(const std::vector<std::string>& bodies) {
   return link(std::move(inputs));
 }
 
-/// The text of the linked modules, read again, so that every name and index is one that a reader finds.
+/// The text of the linked modules, parsed again, so that every name and index is known to be valid.
 Module whole(const std::vector<std::string>& bodies) {
   Expected<Module> module = linked(bodies);
   if (!module) FAIL(to_string(module.errors()));

@@ -4,7 +4,7 @@
 namespace quern::ptx::test {
 namespace {
 
-// Reads, writes, reads again: both must be equal.
+// Parses, prints, and parses again: both modules must be equal.
 void check_round_trip(const std::string& text) {
   const Module first = parsed(text);
   const std::string printed = print(first);

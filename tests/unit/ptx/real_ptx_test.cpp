@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX as NVRTC writes it (data/*.cu, compiled by make_ptx.py), and one instruction of each form that real
+// PTX as NVRTC writes it (data/*.cu, compiled by make_ptx.py), and one instruction for each form that real
 // programs use.
 #include <algorithm>
 #include <filesystem>

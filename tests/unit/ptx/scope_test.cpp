@@ -109,7 +109,7 @@ TEST_CASE("a .global or .const variable of a body is one of the module, known in
   CHECK(variable_of(0, 3).name == "g");
   CHECK(&variable_of(1, 0) != &variable_of(0, 0));
   CHECK(variable_of(1, 0).initializer.empty());
-  // What an initialiser names is the variable in view.
+  // A name in an initialiser refers to the visible variable.
   const std::vector<Initializer>& pointers = module.variables[2].initializer;
   CHECK(pointers[0].symbol == variable_of(0, 1).name);
   CHECK(pointers[1].symbol == module.variables[2].name);

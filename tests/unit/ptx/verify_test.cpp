@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Validity of PTX. Expectations follow the ISA's text, and the verdicts of ptxas 13.0.
+// Validity of PTX. Expectations follow the text of the PTX ISA, and the verdicts of ptxas 13.0.
 #include "helpers.hpp"
 
 namespace quern::ptx::test {
@@ -173,7 +173,7 @@ TEST_CASE("what needs a newer target or version says which") {
   CHECK(contains(first_error("fma.rn.bf16 %rs1, %rs2, %rs3, %rs4;", "sm_75", "6.5"), "sm_80"));
   CHECK(first_error("redux.sync.add.s32 %r1, %r2, -1;", "sm_75", "9.0") ==
         "'redux.sync.add.s32' needs '.target sm_80' or higher; the module says sm_75");
-  // sm_90 was enough for .version 7.8, sm_89 is from 8.1 on.
+  // .version 7.8 supports sm_90; sm_89 needs 8.1.
   CHECK(first_error("cvt.rn.satfinite.e4m3x2.f32 %rs1, %f1, %f2;", "sm_80", "8.8") ==
         "'cvt.rn.satfinite.e4m3x2.f32' needs '.target sm_89' or higher; the module says sm_80");
   CHECK(contains(first_error("cvt.rn.satfinite.e4m3x2.f32 %rs1, %f1, %f2;", "sm_89", "7.8"), "sm_90"));

@@ -90,7 +90,7 @@ TEST_CASE(
   context->resume();
   CHECK(fake.host_frees == 0);
   context->resume();
-  CHECK(fake.host_frees == 1);  // larger than the blocks that the pool keeps
+  CHECK(fake.host_frees == 1);  // it is larger than the blocks that the pool keeps
   CHECK_THROWS_AS(runtime::make_buffer(context, fake.total_bytes), OutOfMemory);
   CHECK(fake.host_frees == 2);
   send(large);

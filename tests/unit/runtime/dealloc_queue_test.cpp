@@ -85,7 +85,7 @@ TEST_CASE("while deferred nothing is released, and the outermost end releases") 
   queue.defer();
   queue.defer();
   for (std::uint64_t i = 1; i <= 5; ++i) queue.schedule(item(i));
-  queue.flush();  // as after an out-of-memory error
+  queue.flush();  // as the layer does after an out-of-memory error
   queue.resume();
   CHECK(log.released.empty());
   queue.resume();

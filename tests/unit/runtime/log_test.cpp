@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that the layer cannot throw.
+// Messages about errors that the layer cannot throw.
 #include "quern/log.hpp"
 
 #include <doctest/doctest.h>

@@ -25,8 +25,8 @@ std::unique_ptr<Fleet> make_fleet(FakeStore& fake, std::chrono::nanoseconds long
   auto shared =
       std::make_unique<store::SharedStore>(std::make_unique<FakeConnector>(fake), limits, [](const auto&) {});
   auto fleet = std::make_unique<Fleet>(std::move(shared), "fake", longest_wait);
-  for (int i = 0; i < 1000 && !fleet->figures().is_up; ++i) std::this_thread::sleep_for(5ms);
-  REQUIRE(fleet->figures().is_up);
+  for (int i = 0; i < 1000 && !fleet->statistics().is_up; ++i) std::this_thread::sleep_for(5ms);
+  REQUIRE(fleet->statistics().is_up);
   return fleet;
 }
 
@@ -41,7 +41,7 @@ bool becomes(const std::function<bool()>& condition) {
   return condition();
 }
 
-/// A fleet that waits for somebody else's lock of key 1.
+/// A fleet that waits for another server's lock of key 1.
 struct Waiting {
   explicit Waiting(FakeStore& fake, std::chrono::nanoseconds longest_wait = 60s)
       : fleet(make_fleet(fake, longest_wait)) {
@@ -118,7 +118,7 @@ TEST_CASE("a server that waits compiles once the lock is gone") {
   }
   CHECK(becomes([&] { return waiting.compiles.load(); }));
   CHECK(waiting.fleet->waiting() == 0);
-  // It holds the lock now, and gives it back without a value where the compile has failed.
+  // It holds the lock now, and releases it without a value if the compile has failed.
   {
     const std::lock_guard lock(fake.mutex);
     CHECK(fake.locks.size() == 1);

@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder with a file `inside/a`, and one beside it, `b`.
+/// A folder with a file `inside/a`, and a file `b` outside it.
 struct Folder {
   Folder() {
     std::string name = (fs::temp_directory_path() / "quern-sandbox-XXXXXX").string();
@@ -42,7 +42,7 @@ struct Folder {
   fs::path path;
 };
 
-/// Runs `check` in a child behind the sandbox; true if it returned true.
+/// Runs `check` in a sandboxed child process; returns true if it returned true.
 bool inside(
     const std::vector<std::string>& readable, const std::function<bool()>& check,
     const std::function<void()>& before = [] {}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fault of a kernel names its launch, wherever the program meets the error.
+// The error for a kernel's fault names the launch, wherever the program receives the error.
 #include <doctest/doctest.h>
 #include <quern/quern.h>
 #include <quern/quern.hpp>
@@ -127,7 +127,7 @@ TEST_CASE("a trap names its thread") {
 
 namespace {
 
-/// A kernel in which one thread of block 1 goes wrong, in the line that ends in "// here".
+/// A kernel in which one thread of block 1 faults, in the line that ends in "// here".
 struct Case {
   const char* name;
   const char* body;  ///< of a kernel (int* p, const int* __restrict__ index, long long off), `i` the thread
@@ -136,7 +136,7 @@ struct Case {
   MemoryAccess access = MemoryAccess::load;
   unsigned bytes = 4;
   const char* space = "global";
-  bool exact = true;  ///< else the report names the thread's warp
+  bool exact = true;  ///< true: the report names the thread; false: the thread's warp
 };
 
 constexpr Case kCases[] = {

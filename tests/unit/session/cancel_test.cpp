@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time limits of launches and sessions, and work that the host cancels.
+// Time limits of launches and sessions, and cancelling of work by the host.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
@@ -71,7 +71,7 @@ ErrorCode code_of(const std::function<void()>& action) {
 
 LaunchConfig on(StreamView stream) { return {.grid = 1, .block = 32, .stream = stream}; }
 
-/// Memory that the host reads and writes while a kernel runs.
+/// Memory that the host accesses while a kernel runs.
 struct Watched {
   MappedNDArray array;
   volatile int* const first;
@@ -80,7 +80,7 @@ struct Watched {
         first(reinterpret_cast<volatile int*>(array.host().data())) {
     *first = 0;
   }
-  /// Until `endless` has begun on the array.
+  /// Waits until `endless` has started on the array.
   void wait_for_kernel() const {
     while (*first != 7) std::this_thread::yield();
   }
@@ -99,7 +99,7 @@ TEST_CASE("a cancelled stream's launches end, and stream, arrays and context go 
   queued.copy_to_host(copied, stream);
   stream.add_callback([&] { ++called; });
   stream.cancel();
-  stream.synchronize();  // what was cancelled before it is no news
+  stream.synchronize();  // work that was cancelled before the call is not reported
   CHECK(called == 1);
   CHECK(copied == std::vector<int>(32, 1));  // the copy ran, the launch did not
   bench.add(on(stream))(after);
@@ -152,7 +152,7 @@ TEST_CASE("whoever waits for the cancelled work is told, and nobody else") {
       std::async(std::launch::async, code_of, std::function<void()>([&] { other.synchronize(); }));
   watched.wait_for_kernel();
   std::this_thread::sleep_for(
-      50ms);  // by then the threads wait, or the two below begin with the cancellation
+      50ms);  // by then the threads wait, or the two below start during the cancellation
   cancelled.cancel();
   *go.first = 1;
   for (std::future<ErrorCode>& code : codes) CHECK(code.get() == ErrorCode::cancelled);

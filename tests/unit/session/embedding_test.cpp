@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host program's use of a module beside launches: variables, and headers that are no files.
+// Uses of a module besides launches: variables, and headers given as text.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
@@ -88,7 +88,7 @@ TEST_CASE("names are the author's, however they are spaced, or the PTX's") {
   for (const char* name : {"counter", "unused", "table", "hidden", "ns::params", "ns::grid", "ns::anonymous",
                            "ns::slot<unsigned int>"})
     CHECK_MESSAGE(std::count(names.begin(), names.end(), name) == 1, name);
-  CHECK(names.size() == 8);  // no strings of printf and the like
+  CHECK(names.size() == 8);  // does not include strings of printf and similar
 }
 
 TEST_CASE("unknown names list the variables there are, a type of another size is refused") {
@@ -260,6 +260,85 @@ extern "C" __global__ void get(int* out) { *out = total + calls; }
     CHECK(out.copy_to_host()[0] == 141);
     CHECK(module.global<int>("total").get() == 41);
   }
+}
+
+TEST_CASE("PTX and CUDA C++ call each other's functions") {
+  const LinkSource cuda{
+      R"(
+extern "C" __device__ int tripled(int x);
+extern "C" __device__ int minus_one(int x) { return x - 1; }
+extern "C" __global__ void k(int* x) { x[threadIdx.x] = tripled(x[threadIdx.x]); }
+)",
+      {.file_name = "cuda.cu"}};
+  const LinkSource ptx{R"(.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b32 result) minus_one(.param .b32 x);
+.visible .func (.param .b32 result) tripled(.param .b32 x)
+{
+  .reg .b32 %r<4>;
+  ld.param.b32 %r1, [x];
+  mul.lo.s32 %r2, %r1, 3;
+  {
+    .param .b32 argument;
+    .param .b32 value;
+    st.param.b32 [argument], %r2;
+    call (value), minus_one, (argument);
+    ld.param.b32 %r3, [value];
+  }
+  st.param.b32 [result], %r3;
+  ret;
+}
+)",
+                       {.file_name = "tripled.ptx"},
+                       SourceLanguage::ptx};
+  for (const bool swapped : {false, true}) {
+    const Module module = swapped ? on_cpu().link({ptx, cuda}) : on_cpu().link({cuda, ptx});
+    const auto x = on_cpu().to_device(std::vector<int>{1, 2, 3, 4});
+    module.kernel("k")({.grid = 1, .block = 4})(x);
+    CHECK(x.copy_to_host() == std::vector<int>{2, 5, 8, 11});
+  }
+}
+
+TEST_CASE("functions that are missing, defined twice or declared otherwise are named with their sources") {
+  const auto source = [](const char* text, const char* name) {
+    return LinkSource{text, {.file_name = name}};
+  };
+  const LinkSource user = source(
+      "namespace law { extern __device__ float scaled(float x, int n); }\n"
+      "extern \"C\" __global__ void k(float* x) { *x = law::scaled(*x, 2); }",
+      "user.cu");
+  // Another prototype is another function of C++.
+  const LinkSource other =
+      source("namespace law { __device__ float scaled(double x, int n) { return x * n; } }", "other.cu");
+  const std::string missing = message([&] { on_cpu().link({user, other}); });
+  CAPTURE(missing);
+  CHECK(holds(missing, "cannot link user.cu + other.cu"));
+  CHECK(holds(missing, "user.cu:2"));
+  CHECK(holds(missing, "the module has no body for function '_ZN3law6scaledEfi'"));
+  CHECK(holds(missing, "_ZN3law6scaledEfi is law::scaled(float, int)"));
+
+  const LinkSource definer =
+      source("namespace law { __device__ float scaled(float x, int n) { return x * n; } }", "definer.cu");
+  const std::string twice = message([&] { on_cpu().link({user, definer, definer}); });
+  CAPTURE(twice);
+  CHECK(holds(twice, "_ZN3law6scaledEfi is law::scaled(float, int)"));
+  CHECK(holds(twice, "is defined here and in definer.cu"));
+
+  const LinkSource caller = source(
+      "extern \"C\" __device__ float f(float);\nextern \"C\" __global__ void k(float* x) { *x = f(*x); }",
+      "caller.cu");
+  const LinkSource wide = source("extern \"C\" __device__ double f(double x) { return x; }", "wide.cu");
+  const std::string differs = message([&] { on_cpu().link({caller, wide}); });
+  CAPTURE(differs);
+  CHECK(holds(differs, "'f' is not what it is in caller.cu"));
+  CHECK(holds(differs, "parameters differ"));
+
+  const LinkSource number = source(
+      "extern __device__ int number;\nextern \"C\" __global__ void k(int* x) { *x = number; }", "number.cu");
+  const LinkSource wide_number = source("__device__ long long number = 1;", "wide_number.cu");
+  CHECK(holds(message([&] { on_cpu().link({number, wide_number}); }),
+              "'number' is not what it is in number.cu"));
 }
 
 TEST_CASE("what does not link says why, and what does not compile where") {

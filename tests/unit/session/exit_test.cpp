@@ -9,7 +9,7 @@
 
 namespace {
 
-// Constructed before any session, hence destroyed after everything that the sessions registered.
+// Constructed before any session, so it is destroyed after everything that the sessions registered.
 std::vector<quern::DeviceArray<float>> arrays;
 std::optional<quern::Kernel> kernel;
 std::optional<quern::Stream> stream;

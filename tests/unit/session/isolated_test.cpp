@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions with contexts of their own: which sessions a fault ends, and which objects remain.
+// Sessions with separate contexts: which sessions a fault ends, and which objects remain valid.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
@@ -65,7 +65,7 @@ TEST_CASE("the code of a kernel's block shapes takes few mappings of the process
   const auto before = mappings();
   for (std::uint32_t threads = 33; threads < 133; ++threads) launch(threads);
   session.synchronize();
-  CHECK(mappings() - before < 100);  // a mapping each for code and constants would be 200
+  CHECK(mappings() - before < 100);  // with one mapping each for code and constants there would be 200
 }
 
 TEST_CASE("a fault of an isolated session ends that session alone") {

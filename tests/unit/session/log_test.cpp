@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// With handlers set, quern writes neither to stdout nor to stderr.
+// If handlers are set, quern writes neither to stdout nor to stderr.
 #include <doctest/doctest.h>
 #include <quern/quern.h>
 #include <quern/quern.hpp>
@@ -51,7 +51,7 @@ class Received {
   Received(const Received&) = delete;
   Received& operator=(const Received&) = delete;
 
-  // Read these only when no handler runs.
+  // Read these only while no handler runs.
   const std::vector<LogRecord>& records() const { return records_; }
   const std::vector<LogRecord>& details() const { return details_; }  ///< of the lower levels
   const std::vector<std::string>& texts() const { return texts_; }
@@ -110,7 +110,7 @@ void throw_in_callback() {
 
 }  // namespace
 
-// First: the device reads its variables when it starts.
+// Must be first: the device reads its environment variables when it starts.
 TEST_CASE(
     "malformed variables of the library's and the device's arrive as warnings, and nothing is written") {
   const Variable workers("QUERN_CPU_WORKERS", "several");

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kLong = std::size_t{20} << 20;
 
-/// A source that NVRTC has not seen: it remembers what it compiled in this process.
+/// A source that NVRTC has not seen, since it caches what it has compiled in this process.
 std::string fresh_source() {
   static int count = 0;
   return "extern \"C\" __global__ void fresh(float* x) { x[threadIdx.x] += " + std::to_string(++count) +
@@ -33,7 +33,7 @@ struct Moment {
   bool finished;
 };
 
-/// Keeps what it is told, and goes on as long as `goes_on` says so.
+/// Records its calls, and continues as long as `goes_on` is true.
 class Watch {
  public:
   explicit Watch(const Session& session, std::function<bool(const Progress&)> goes_on = {})
@@ -67,7 +67,7 @@ class Watch {
   std::vector<Moment> moments_;
 };
 
-/// Begins at 0 of `total` and ends with all of it.
+/// Checks that progress begins at 0 of `total` and ends at `total`.
 void check_whole(const std::vector<Moment>& moments, const std::string& name, std::uint64_t total) {
   REQUIRE(moments.size() >= 2);
   CHECK(moments.front().done == 0);
@@ -109,7 +109,7 @@ TEST_CASE("compiling, loading and generating code are told, each from its begin 
   Watch watch(session);
   const Module module = session.load_cuda(fresh_source(), {.file_name = "fresh.cu"});
   check_whole(watch.of(ProgressStage::compile), "fresh.cu", 0);
-  CHECK(watch.of(ProgressStage::compile).back().done > 3);  // NVRTC tells that it goes on
+  CHECK(watch.of(ProgressStage::compile).back().done > 3);  // NVRTC reports progress
   check_whole(watch.of(ProgressStage::load), "fresh.cu", 1);
   CHECK(watch.of(ProgressStage::generate).empty());
   const DeviceArray<float> x = session.device_array<float>(32);

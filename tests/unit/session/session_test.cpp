@@ -164,7 +164,7 @@ TEST_CASE("a fault is reported, stays with its session, and a new session works"
     const std::string text = message([&] { session.synchronize(); });
     CHECK(holds(text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
     CHECK(holds(message([&] { static_cast<void>(data.copy_to_host()); }), "CUDA_ERROR_ILLEGAL_ADDRESS"));
-    const Session fresh("cpu");  // while objects of the lost one still live
+    const Session fresh("cpu");  // while objects of the lost session still live
     const auto again = fresh.to_device(std::vector<double>(10, 1.5));
     fresh.load_cuda(kSource).kernel("scale<double>")({.grid = 1, .block = 32})(10, 2.0, again);
     CHECK(again.copy_to_host() == std::vector<double>(10, 3.0));
@@ -269,7 +269,7 @@ TEST_CASE("a debug build tells what went wrong, where, and in which thread") {
         "k.py:7: IndexError: index 5 is out of bounds for axis 1 with size 4 (shape (64, 4))");
   CHECK(holds(said(3), "block (1, 0, 0), thread (6, 0, 0)\nk.py:9: ZeroDivisionError: division by zero"));
   CHECK(holds(said(-1), "k.py:12: ValueError: n is negative"));
-  CHECK(said(1) == "");  // one failure does not outlast its launch
+  CHECK(said(1) == "");  // a failure is reported for its own launch only
 }
 
 struct Particle {

@@ -6,8 +6,8 @@
 using namespace quern;
 using namespace quern::store;
 
-// The bytes are those that the definition of ActionResult, OutputFile and Digest gives by the rules of
-// Protocol Buffers: a tag of field number and wire type, then a length or a varint.
+// The bytes follow from the definitions of ActionResult, OutputFile and Digest by the rules of Protocol
+// Buffers: a tag of field number and wire type, then a length or a varint.
 TEST_CASE("the message is one output file with its digest") {
   base::Digest digest;
   digest.bytes.fill(0xab);

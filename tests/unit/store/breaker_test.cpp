@@ -38,7 +38,7 @@ TEST_CASE("a store that fails again soon after a good probe is left alone for lo
   breaker.fail(40'400 * kMs);
   CHECK(breaker.probe_at_ns() == 40'900 * kMs);
   breaker.close(40'900 * kMs);
-  // After half a minute without a failure it begins anew.
+  // After half a minute without a failure, the delay is reset.
   breaker.fail(70'900 * kMs);
   CHECK(breaker.probe_at_ns() == 70'900 * kMs);
 }

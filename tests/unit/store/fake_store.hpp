@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store in this process, which fails as it is told.
+// A store in this process that fails on request.
 #pragma once
 
 #include <atomic>

@@ -41,7 +41,7 @@ std::string opened(std::string_view stored, const base::SigningKeys* keys = &kFi
   return "[" + std::string(name(std::get<Refusal>(result))) + "]";
 }
 
-/// A value made by hand from the table in sealed_value.hpp, with the first key's seal.
+/// A value built by hand according to the table in sealed_value.hpp, sealed with the first key.
 std::string by_hand(std::uint64_t value_bytes, std::string_view payload, std::uint8_t coding) {
   base::ByteWriter sizes;
   std::string stored = "quernval";
@@ -75,7 +75,7 @@ TEST_CASE("a value under another key or of another kind is refused") {
   CHECK(opened(stored, &kFirst, key_of(2)) == "[other-key]");
   const auto other_kind = open_value(&kFirst, static_cast<Kind>(2), key_of(1), stored);
   CHECK(std::get<Refusal>(other_kind) == Refusal::other_key);
-  // Whoever changes the key in the head breaks the seal.
+  // Changing the key in the head invalidates the seal.
   std::string moved = stored;
   for (std::size_t i = 16; i < 48; ++i) moved[i] = '\2';
   CHECK(opened(moved, &kFirst, key_of(2)) == "[wrong-seal]");

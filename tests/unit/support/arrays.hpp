@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays that tests begin with.
+// Arrays that tests use as input.
 #pragma once
 
 #include <cstddef>

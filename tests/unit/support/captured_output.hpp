@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures all that the process writes to its stdout and stderr.
+// Captures everything that the process writes to stdout and stderr.
 #pragma once
 
 #include <unistd.h>
@@ -10,8 +10,8 @@
 
 namespace quern::test {
 
-/// Descriptors 1 and 2 lead to a file while it lives. Make no assertions in its scope: their output
-/// goes there too.
+/// During its lifetime, descriptors 1 and 2 refer to a file. Make no assertions in its scope, since their
+/// output would go there.
 class CapturedOutput {
  public:
   CapturedOutput() {
@@ -27,7 +27,7 @@ class CapturedOutput {
   CapturedOutput(const CapturedOutput&) = delete;
   CapturedOutput& operator=(const CapturedOutput&) = delete;
 
-  /// All that was written so far, and the end of capturing.
+  /// Ends capturing and returns all that was written.
   std::string end() {
     if (ended_) return {};
     ended_ = true;
@@ -48,7 +48,7 @@ class CapturedOutput {
   bool ended_ = false;
 };
 
-/// Returns what `action` writes.
+/// Returns the text that `action` writes.
 template <class Action>
 std::string output_of(Action&& action) {
   CapturedOutput output;

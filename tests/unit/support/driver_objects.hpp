@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handles in the arguments of driver calls, found by the columns `creates` and `releases` of
+// Finds the handles in the arguments of driver calls, according to the columns `creates` and `releases` of
 // functions.def.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace quern::test {
 
-/// The type that names an object; void: a thread has one, which needs no name.
+/// The type of the object's handle; void: each thread has one such object, which needs no handle.
 template <driver::DriverObject>
 struct HandleOf;
 #define QUERN_HANDLE(object, handle)              \
@@ -34,7 +34,7 @@ QUERN_HANDLE(primary, CUdevice);
 QUERN_HANDLE(current, void);
 #undef QUERN_HANDLE
 
-/// The first of `arguments` of type T; null: there is none.
+/// The first of `arguments` of type T; null if there is none.
 template <class T, class... Args>
 const T* argument_of_type(const Args&... arguments) {
   const T* found = nullptr;
@@ -55,7 +55,7 @@ std::uint64_t handle_bits(T handle) {
 }
 
 /// The handle of the object that a successful call with these arguments created or released: the result that
-/// it wrote, or else the handle that it was given.
+/// it wrote, otherwise the handle that it received.
 template <driver::DriverObject kObject, class... Args>
 std::uint64_t handle_in(const Args&... arguments) {
   using Handle = typename HandleOf<kObject>::type;

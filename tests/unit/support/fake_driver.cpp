@@ -96,7 +96,7 @@ CUresult record(FakeDriver::Launch launch, void** parameters) {
   return fake->launch_result;
 }
 
-/// Objects that the fake knows only as handles.
+/// Objects that exist in the fake only as handles.
 constexpr bool is_handle_only(DriverObject object) {
   return object == DriverObject::stream || object == DriverObject::event || object == DriverObject::module;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver that remembers instead of computing: device memory is host memory under a declared total, a launch
-// is a record of its parameters. One at a time in a process, since a driver function has no room for state.
+// A driver that records calls and computes nothing. Device memory is host memory with a declared total; a
+// launch records its parameters. A process may have one at a time, since a driver function has no place for
+// state.
 #pragma once
 
 #include <array>
@@ -41,10 +42,10 @@ class FakeDriver {
   std::map<std::uint64_t, std::unique_ptr<std::byte[]>> memory;
   std::map<std::uint64_t, std::size_t> memory_bytes;
   std::vector<std::string> released;         ///< "memory", "stream", ... in order
-  std::vector<std::size_t> parameter_bytes;  ///< of every kernel
+  std::vector<std::size_t> parameter_bytes;  ///< of every launched kernel
   std::vector<Launch> launches;
   std::vector<std::pair<CUfunction_attribute, int>> set_attributes;
-  std::vector<std::pair<void (*)(void*), void*>> host_functions;  ///< queued, run by run_host_functions()
+  std::vector<std::pair<void (*)(void*), void*>> host_functions;  ///< queued; run_host_functions() runs them
   int host_frees = 0;                                             ///< calls of cuMemFreeHost
   int stream_waits = 0;                                           ///< calls of cuStreamSynchronize
   CUresult launch_result = CUDA_SUCCESS;
@@ -52,8 +53,9 @@ class FakeDriver {
   CUcontext current = nullptr;
   int retained = 0;
   std::uint64_t next_handle = 0x1000;
-  std::function<int(int block, std::size_t shared_bytes)> active_blocks;  ///< on a multiprocessor; without: 2
-  std::function<CUresult(const std::string& image)> on_load;              ///< the result of loading an image
+  /// on a multiprocessor; if not set: 2
+  std::function<int(int block, std::size_t shared_bytes)> active_blocks;
+  std::function<CUresult(const std::string& image)> on_load;  ///< the result of loading an image
 
   void run_host_functions();
 };

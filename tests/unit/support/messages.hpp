@@ -8,7 +8,7 @@
 
 namespace quern::test {
 
-/// The message of the quern::Error that `action` throws; empty: it throws none.
+/// The message of the quern::Error that `action` throws; empty if it throws none.
 std::string message(const auto& action) {
   try {
     action();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels for tests of what happens around launches.
+// Kernels for tests of the code around launches.
 #pragma once
 
 namespace quern::test {

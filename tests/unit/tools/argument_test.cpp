@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expected numbers: NumPy 2 (numpy_reference.py beside this file prints them).
+// Expected numbers come from NumPy 2 (numpy_reference.py in this folder prints them).
 #include "arrays/argument.hpp"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes numpy_reference.hpp: what NumPy makes of each argument expression, and files that NumPy wrote."""
+"""Writes numpy_reference.hpp: the value of each argument expression in NumPy, and files that NumPy wrote."""
 import io
 import pathlib
 import numpy as np

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expected texts: numpy.array2string with threshold=16, edgeitems=3 (NumPy 2).
+// Expected texts come from numpy.array2string with threshold=16, edgeitems=3 (NumPy 2).
 #include "arrays/show.hpp"
 
 #include <doctest/doctest.h>

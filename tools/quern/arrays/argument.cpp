@@ -248,7 +248,7 @@ class Parser {
     return *whole;
   }
 
-  // NumPy's basic indexing: integers drop an axis, slices keep it, '...' stands for the axes in between.
+  // NumPy's basic indexing: integers remove an axis, slices keep it, '...' stands for the axes between.
   Array index(Array array) {
     Array result = array;
     result.shape.clear();
@@ -319,7 +319,8 @@ class Parser {
         span <= 0 ? 0 : static_cast<std::int64_t>(static_cast<std::uint64_t>(span - 1) / magnitude) + 1;
     if (size > 0) result.offset += first * stride;
     result.shape.push_back(size);
-    result.strides.push_back(size > 1 ? stride * step : stride);  // a step beyond the axis could overflow
+    // a step beyond the end of the axis could overflow
+    result.strides.push_back(size > 1 ? stride * step : stride);
   }
 
   Operand operand() {

@@ -49,8 +49,8 @@ struct Argument {
   bool unwritten = false;  ///< empty(...): its contents count as not yet written
 };
 
-/// Parses and evaluates one argument; files are read relative to `directory` (empty: the current one). Throws
-/// quern::Error: usage for text that is not an argument (with a pointer at the error), io for files.
+/// Parses and evaluates one argument. File names are relative to `directory` (empty: the current one). Throws
+/// quern::Error: usage for text that is not an argument (the message points at the error), io for files.
 Argument parse_argument(std::string_view text, const std::string& directory = {});
 
 /// "16", "16x16", "8x8x4" -> {x, y, z}. Throws quern::Error (usage) naming `option`.

@@ -61,7 +61,7 @@ std::vector<std::int64_t> c_strides(const std::vector<std::int64_t>& shape, std:
   return strides;
 }
 
-// NumPy's rule: extents of 1 do not matter, an array without elements is contiguous.
+// NumPy's rule: axes of extent 1 do not matter, and an array without elements is contiguous.
 bool follows(const Array& array, bool reversed) {
   if (array.count() == 0) return true;
   std::int64_t step = static_cast<std::int64_t>(array.element.size_bytes);
@@ -97,9 +97,9 @@ Array make_array(const Element& element, std::vector<std::int64_t> shape) {
   bool empty = false;
   for (const std::int64_t extent : shape) {
     if (extent < 0) throw Error(ErrorCode::usage, fmt::format("negative extent {} in a shape", extent));
-    if (extent == 0)
-      empty = true;
-    else if (total > kLimit / extent)  // with a 0 elsewhere too, as in NumPy: strides must not overflow
+    if (extent == 0) empty = true;
+    // also if another extent is 0, as in NumPy, since strides must not overflow
+    else if (total > kLimit / extent)
       throw Error(ErrorCode::usage, "an array of this shape would exceed 128 TiB");
     else
       total *= extent;

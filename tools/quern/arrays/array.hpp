@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host arrays as the command line handles them: bytes, an element type that may be a record, a shape and
+// Host arrays as the command line uses them: bytes, an element type that may be a record, a shape and
 // strides.
 #pragma once
 
@@ -46,7 +46,7 @@ struct Array {
 /// bytes.
 Array make_array(const Element& element, std::vector<std::int64_t> shape);
 
-/// `array` itself if it is contiguous in C or Fortran order and starts at offset 0 of its own bytes;
+/// Returns `array` itself if it is contiguous in C or Fortran order and starts at offset 0 of its own bytes;
 /// otherwise a copy in C order.
 Array contiguous(const Array& array);
 

@@ -6,9 +6,9 @@
 
 namespace quern::cli {
 
-/// The whole file; throws quern::Error (io) with the file and the system's reason.
+/// Reads the whole file. Throws quern::Error (io) with the file and the system's reason.
 std::string read_whole_file(const std::string& path);
-/// Replaces the file whole, or leaves it alone and throws quern::Error (io).
+/// Replaces the file completely. If that fails, does not change it and throws quern::Error (io).
 void write_whole_file(const std::string& path, std::string_view bytes);
 
 }  // namespace quern::cli

@@ -25,7 +25,7 @@ std::int64_t whole(const Scalar& scalar, const char* what) {
 
 bool is_whole(const Scalar& scalar) { return std::holds_alternative<std::int64_t>(scalar.value); }
 
-// Exact where the quotient of doubles is not, so that every element lies between start and stop.
+// Exact even if the quotient of doubles is not, so that every element is between start and stop.
 double steps_between(std::int64_t start, std::int64_t stop, std::int64_t step) {
   if ((step > 0) != (stop > start) || stop == start) return 0;
   const auto distance = [](std::int64_t a, std::int64_t b) {
@@ -39,8 +39,8 @@ std::byte* at(const Array& array, std::int64_t index) {
   return array.bytes->data() + index * static_cast<std::int64_t>(array.element.size_bytes);
 }
 
-// NumPy computes the first two elements in the element type and continues with their difference (fill
-// functions of its dtypes).
+// NumPy computes the first two elements in the element type and then adds their difference (fill functions of
+// its dtypes).
 template <class T>
 void fill_steps(const Array& array, Dtype dtype, double start, double step) {
   const T first = static_cast<T>(start);

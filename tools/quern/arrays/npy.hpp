@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npy files, as the library reads and writes them.
+// Reads and writes .npy files with the library.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace quern::cli {
 
-/// The array in a .npy file. Fortran order stays Fortran order (strides say so). Throws quern::Error (io)
-/// naming the file for everything that is not a whole, valid one.
+/// Reads the array in a .npy file. Fortran order is preserved (strides express it). Throws quern::Error (io)
+/// with the file's name if the file is not complete and valid.
 Array read_npy(const std::string& path);
 
-/// Writes atomically: an existing file is replaced completely or not changed. Keeps Fortran order. Throws
+/// Writes atomically: an existing file is replaced completely or not changed. Preserves Fortran order. Throws
 /// quern::Error (io).
 void write_npy(const std::string& path, const Array& array);
 

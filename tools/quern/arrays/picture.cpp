@@ -20,7 +20,8 @@ namespace {
 struct Rgb {
   double red, green, blue;
 };
-// Night blue to white over teal and amber: lightness rises evenly, so that it reads in grey too.
+// From night blue over teal and amber to white. The lightness increases evenly, so that the map also works in
+// grey.
 constexpr std::array<Rgb, 7> kColours{{{3, 7, 30},
                                        {20, 33, 97},
                                        {18, 88, 138},

@@ -7,7 +7,7 @@
 namespace quern::cli {
 namespace {
 
-// SeedSequence: a pool of four words mixed from the seed's words, then hashed out again.
+// SeedSequence: mixes the seed's words into a pool of four words, and hashes the output from the pool.
 class SeedSequence {
  public:
   explicit SeedSequence(std::uint64_t seed) {

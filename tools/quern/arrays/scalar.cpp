@@ -53,8 +53,8 @@ void put(T value, std::byte* out) {
   std::memcpy(out, &value, sizeof value);
 }
 
-// A binary floating value rounded to `fraction_bits` of fraction with exponents from `min_exponent`: exact
-// until the one rounding, which nearbyint does to nearest even.
+// Rounds to a binary floating-point number with `fraction_bits` bits of fraction and exponents from
+// `min_exponent` on. Everything is exact except one rounding, which nearbyint does to nearest even.
 double round_to(double value, int fraction_bits, int min_exponent) {
   if (value == 0 || !std::isfinite(value)) return value;
   int exponent = 0;

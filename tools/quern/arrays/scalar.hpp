@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of the command line and how they become elements of an array or bytes of a kernel parameter.
+// Numbers of the command line, and their conversion to elements of an array or bytes of a kernel parameter.
 #pragma once
 
 #include <quern/dtype.hpp>
@@ -14,12 +14,12 @@
 
 namespace quern::cli {
 
-/// A number as written. Integers that need 64 unsigned bits are kept as such.
+/// A number as written. An integer that needs 64 unsigned bits keeps them.
 struct Scalar {
   std::variant<bool, std::int64_t, std::uint64_t, double, std::complex<double>> value;
   std::optional<Dtype> dtype;  ///< if the text names it: float32(2)
 
-  /// The Dtype it has by itself: bool, int64 (uint64 beyond), float64, complex128.
+  /// The default Dtype: bool, int64 (uint64 for larger integers), float64, complex128.
   Dtype natural_dtype() const noexcept;
 };
 
@@ -27,11 +27,12 @@ struct Scalar {
 /// 1.5 as int32, a complex number as float. Rounding to a floating type is to nearest even.
 std::vector<std::byte> to_bytes(const Scalar& scalar, Dtype dtype);
 
-/// `value` as element bytes at `out`; the caller knows that it fits (fills of arange, linspace, random).
+/// Writes `value` as an element to `out`. The caller ensures that it fits (fills of arange, linspace,
+/// random).
 void store_double(double value, Dtype dtype, std::byte* out);
 void store_integer(std::int64_t value, Dtype dtype, std::byte* out);
 
-/// IEEE 754 binary16 and bfloat16 from a double, rounded once to nearest even.
+/// Converts a double to IEEE 754 binary16 or bfloat16, rounding once to nearest even.
 std::uint16_t to_half(double value) noexcept;
 std::uint16_t to_bfloat16(double value) noexcept;
 

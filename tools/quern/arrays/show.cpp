@@ -38,8 +38,8 @@ std::string shortest(const Real& real) {
   return fmt::format("{}", real.value);
 }
 
-/// The digits of the shortest text, without the point and zeros around them, and the power of ten of the
-/// first.
+/// The digits of the shortest text, without the point and the zeros around them, and the power of ten of the
+/// first digit.
 struct Decimal {
   std::string digits;
   int exponent = 0;
@@ -68,7 +68,7 @@ std::string strip_zeros(std::string text) {
   return text;
 }
 
-/// "-12." / "0.5": at most kPrecision digits after the point, no zeros at the end.
+/// Formats as "-12." or "0.5": at most kPrecision digits after the point, and no zeros at the end.
 std::string positional(const Real& real) {
   const Decimal parts = decimal(real);
   const int fraction = static_cast<int>(parts.digits.size()) - 1 - parts.exponent;
@@ -76,7 +76,7 @@ std::string positional(const Real& real) {
   return strip_zeros(fmt::format("{:#.{}f}", real.value, std::max(fraction, 1)));
 }
 
-/// "1.5e-10" with `fraction` digits after the point.
+/// Formats as "1.5e-10", with `fraction` digits after the point.
 std::string scientific(const Real& real, int fraction) {
   return fmt::format("{:#.{}e}", real.value, fraction);
 }
@@ -96,7 +96,7 @@ bool needs_exponent(const std::vector<Real>& values) {
 
 std::string special(double value) { return std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf"; }
 
-/// Texts of equal width: points below each other.
+/// Pads texts to equal width, with the points below each other.
 std::vector<std::string> real_texts(const std::vector<Real>& values) {
   const bool exponent = needs_exponent(values);
   int fraction = 0;

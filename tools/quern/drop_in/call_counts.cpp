@@ -31,7 +31,7 @@ struct Row {
 std::vector<Row> read_rows(const std::string& file) {
   std::ifstream stream(file);
   std::vector<Row> rows;
-  // Behind the last row there are zero bytes, which are no number.
+  // After the last row there are zero bytes, which are no number.
   for (Row row; stream >> row.calls >> row.failed >> row.not_supported >> row.kind >> row.name;) {
     row.position = rows.size();
     rows.push_back(row);
@@ -43,7 +43,7 @@ std::vector<Row> read_rows(const std::string& file) {
   return rows;
 }
 
-/// Calls that succeeded of the functions whose names begin like that.
+/// The number of successful calls of the functions whose names begin with the text.
 std::uint64_t successes(const std::vector<Row>& rows, const std::vector<std::string_view>& beginnings) {
   std::uint64_t sum = 0;
   for (const Row& row : rows)
@@ -72,7 +72,8 @@ std::string calls_text(const std::vector<Row>& rows) {
   return text;
 }
 
-/// Functions that were asked for in vain, and those that answered so.
+/// The functions that the program looked up without success, and those that returned
+/// CUDA_ERROR_NOT_SUPPORTED.
 std::string missing_text(const std::vector<Row>& rows) {
   std::vector<std::string> names;
   for (const Row& row : rows)

@@ -6,7 +6,7 @@
 
 namespace quern::cli {
 
-/// A temporary file in which the counting library counts.
+/// A temporary file in which the counting library stores its counts.
 class CallCounts {
  public:
   /// Throws Error(io).
@@ -16,7 +16,7 @@ class CallCounts {
   CallCounts& operator=(const CallCounts&) = delete;
 
   const std::string& file() const noexcept { return file_; }
-  /// What was counted, for people.
+  /// The counts as text for users.
   std::string text() const;
 
  private:

@@ -26,7 +26,7 @@ constexpr int kSignalled = 128;
                                     : "give a program that may be executed"));
 }
 
-/// This thread's, without what end_by_signals() has blocked.
+/// The signal mask of this thread, without the signals that end_by_signals() has blocked.
 sigset_t mask_of_child() {
   sigset_t mask;
   pthread_sigmask(SIG_SETMASK, nullptr, &mask);
@@ -57,7 +57,7 @@ pid_t spawn(std::vector<std::string> words) {
 int run_child(const std::vector<std::string>& command) {
   const pid_t process = spawn(command);
   pass_signals_to(process);
-  std::signal(SIGQUIT, SIG_IGN);  // the terminal's, which the child gets as well
+  std::signal(SIGQUIT, SIG_IGN);  // the terminal's signal, which the child receives as well
   int status = 0;
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Libraries of an installation lie in one folder, those of a build tree where they were built.
+/// In an installation, all libraries are in one folder; in a build tree, they are where they were built.
 class Libraries {
  public:
   Libraries() : program_(fs::read_symlink("/proc/self/exe").parent_path()) {
@@ -41,7 +41,7 @@ class Libraries {
   bool is_build_ = false;
 };
 
-/// A list as the loader reads it: the parts, then the variable's former value.
+/// A list in the loader's format: the parts, then the former value of the variable.
 std::string joined(std::initializer_list<std::string> first, const char* variable,
                    std::initializer_list<std::string> last = {}) {
   std::string list;
@@ -63,7 +63,7 @@ bool loader_finds_nvrtc() {
   return false;
 }
 
-/// The folder of the NVRTC that quern uses; empty if the loader finds one by itself, or there is none.
+/// The folder of the NVRTC that quern uses; empty if the loader finds one itself, or there is none.
 std::string nvrtc_folder() {
   const char* const hides_toolkit = std::getenv("QUERN_HIDE_TOOLKIT");  // the loader may find a hidden one
   const bool is_hidden = hides_toolkit != nullptr && std::string_view(hides_toolkit) == "1";
@@ -76,7 +76,7 @@ std::string nvrtc_folder() {
 Variables drop_in_variables(const std::string& counts) {
   const Libraries libraries;
   const std::string driver = libraries.driver();
-  // Behind the program's own folders: NVRTC's folder holds other libraries too.
+  // After the program's own folders, since NVRTC's folder contains other libraries too.
   Variables variables{
       {"LD_LIBRARY_PATH",
        joined({fs::path(driver).parent_path().string()}, "LD_LIBRARY_PATH", {nvrtc_folder()})},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled: the headers of the commands take several times as long to read as the commands themselves. (No
-// include guard: GCC warns of it in a file that is compiled by itself, and nothing includes it.)
+// Precompiled header: parsing the headers of the commands takes several times as long as the commands
+// themselves. (No include guard: GCC warns about one in a file that is compiled by itself, and nothing
+// includes it.)
 
 #include <fmt/format.h>
 

@@ -17,7 +17,7 @@ bool is_ignored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-// Signals belong to the process, and so does this state.
+// Signals belong to the process, so this state is global.
 std::atomic<bool> keeps_next = false;
 std::atomic<int> kept_signal = 0;
 std::atomic<pid_t> child = 0;
@@ -29,7 +29,8 @@ void wait_for_one(const sigset_t& signals) {
   while (signal < 0 && errno == EINTR);
   if (signal < 0) return;
   if (const pid_t other = child.load(); other != 0) {
-    if (info.si_code <= 0) ::kill(other, signal);  // of a process; the terminal's reach the child as well
+    // sent by a process; signals of the terminal reach the child as well
+    if (info.si_code <= 0) ::kill(other, signal);
     return wait_for_one(signals);
   }
   if (keeps_next.exchange(false)) {
@@ -48,11 +49,11 @@ void end_by_signals() {
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM})
     if (!is_ignored(signal)) sigaddset(&signals, signal);
-  // A signal that every thread blocks reaches no handler, and the one that waits for it.
+  // A signal that every thread blocks reaches only the thread that waits for it, and no handler.
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   try {
     std::thread(wait_for_one, signals).detach();
-  } catch (const std::system_error&) {  // no thread to be had: then as if nothing had been asked
+  } catch (const std::system_error&) {  // no thread can be created: continue as if nothing was requested
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   }
 }

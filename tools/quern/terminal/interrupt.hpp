@@ -5,18 +5,18 @@
 
 namespace quern::cli {
 
-/// From here on SIGINT and SIGTERM end the program by that signal, also if a library has handlers: while
-/// NVRTC reads a source it installs its own, which end the program with another status. Signals that were
+/// From now on, SIGINT and SIGTERM end the program by that signal, even if a library has handlers: NVRTC
+/// installs its own while it compiles, and these end the program with another status. Signals that were
 /// ignored when the program started stay ignored. Call this before any thread is started.
 void end_by_signals();
 
-/// From here on the first of these signals does not end the program: interrupted() returns its number. The
-/// second one ends it as before. Thread-safe, as interrupted().
+/// From now on, the first of these signals does not end the program: interrupted() returns its number. The
+/// second one ends it as before. Thread-safe, like interrupted().
 void keep_interrupts() noexcept;
 int interrupted() noexcept;
 
-/// From here on signals of other processes are sent on to `process`, and those of the terminal are ignored:
-/// it gets them as well. 0: they end this process again.
+/// From now on, signals from other processes are forwarded to `process`, and those from the terminal are
+/// ignored, since `process` receives them as well. 0: they end this process again.
 void pass_signals_to(pid_t process) noexcept;
 
 }  // namespace quern::cli

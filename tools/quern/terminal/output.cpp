@@ -14,13 +14,13 @@
 namespace quern::cli {
 namespace {
 
-/// The descriptor for the document. The descriptors belong to the process, and so does this state.
+/// The descriptor for the document. Descriptors belong to the process, so this state is global.
 int document_descriptor = STDOUT_FILENO;
 
 /// The last byte written to stdout, by any code.
 std::atomic<char> last_byte = '\n';
 
-/// False: errno says why.
+/// Returns false with the reason in errno.
 bool write_all(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -53,7 +53,7 @@ OutputError::OutputError(int error)
       reader_left_(error == EPIPE) {}
 
 void hold_standard_descriptors() {
-  // The modes are the wrong ones: reading stdin and writing stdout fail as on closed descriptors.
+  // The modes are deliberately wrong: reading stdin and writing stdout fail as on closed descriptors.
   constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_RDWR};
   for (int descriptor = 0; descriptor <= STDERR_FILENO; ++descriptor)
     if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF)
@@ -98,7 +98,7 @@ void print_text(std::string_view text) {
 
 void flush_output() {
   if (std::fflush(stdout) != 0) throw OutputError(errno);
-  // The reason was known when the write failed; here only the error flag is left.
+  // The reason was known only when the write failed; here only the error flag remains.
   if (std::ferror(stdout) != 0) throw OutputError(has_no_reader() ? EPIPE : 0);
 }
 

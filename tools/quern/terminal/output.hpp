@@ -12,8 +12,8 @@ namespace quern::cli {
 /// Writing to stdout failed.
 class OutputError : public Error {
  public:
-  explicit OutputError(int error);  ///< an errno; 0 where it is not known any more
-  /// The reader of a pipe has exited, as `| head` does: no reason for a message.
+  explicit OutputError(int error);  ///< an errno; 0 if it is not known any more
+  /// True if the reader of a pipe has exited, as `| head` does. Then no message is needed.
   bool reader_left() const noexcept { return reader_left_; }
 
  private:
@@ -24,19 +24,19 @@ class OutputError : public Error {
 /// Writing to a closed stdout still fails.
 void hold_standard_descriptors();
 
-/// From here on it is known whether a line on stdout has an end: device printf writes there, too, by libc's
-/// stdout.
+/// From now on, the program tracks whether the last line on stdout is complete: device printf writes to
+/// libc's stdout, too.
 void watch_stdout();
 
-/// Ends a line that a kernel left without an end, so that the program's output begins on a new line.
+/// Completes a line that a kernel left incomplete, so that the program's output begins on a new line.
 /// flush_output() reports failures.
 void end_line() noexcept;
 
-/// From here on stdout is the document's alone: output of the device, its driver or a library on descriptor 1
-/// goes to stderr.
+/// From now on, only the document is written to stdout. Output of the device, its driver or a library on
+/// descriptor 1 goes to stderr.
 void keep_stdout_for_document();
 
-/// Throws Error (usage) if `file` is stdout under one of its names and stdout is the document's alone.
+/// Throws Error (usage) if `file` is one of the names of stdout and stdout is reserved for the document.
 void keep_off_document(const std::string& file);
 
 /// Prints the document. Throws OutputError.
@@ -45,7 +45,7 @@ void print_document(std::string_view text);
 /// Prints text on stdout. Throws OutputError.
 void print_text(std::string_view text);
 
-/// Throws OutputError if anything printed so far did not arrive.
+/// Throws OutputError if any output so far could not be written.
 void flush_output();
 
 }  // namespace quern::cli

@@ -21,7 +21,7 @@ ProgressWish settled(ProgressWish wish, bool quiet, bool json);
 bool draws_on_terminal();
 std::size_t terminal_width();
 
-/// Draws on stderr if that is a terminal, and nowhere else. Thread-safe.
+/// Draws on stderr if that is a terminal; otherwise draws nothing. Thread-safe.
 class Progress {
  public:
   explicit Progress(std::size_t total, ProgressWish wish = ProgressWish::automatic);
@@ -29,7 +29,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// One part of `total` is done. `print` writes its lines to stdout, with the bar out of the way.
+  /// Records that one part of `total` is complete. `print` writes its lines to stdout while the bar is
+  /// hidden.
   void done(const std::string& what, const std::function<void()>& print = {});
 
  private:

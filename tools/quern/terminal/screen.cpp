@@ -15,8 +15,8 @@
 namespace quern::cli {
 namespace {
 
-// Alternate screen, cursor hidden, no automatic new line at the right edge; and back (xterm's control
-// sequences).
+// Switches to the alternate screen, hides the cursor, and disables automatic wrapping; and back (xterm's
+// control sequences).
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
 constexpr std::string_view kLeave = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 constexpr std::string_view kHome = "\x1b[H";
@@ -35,7 +35,7 @@ Screen::Screen() {
   if (::tcgetattr(STDIN_FILENO, &state) == 0) {
     before_ = state;
     state.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-    state.c_cc[VSUSP] = _POSIX_VDISABLE;  // a stopped program would leave its screen behind
+    state.c_cc[VSUSP] = _POSIX_VDISABLE;  // a stopped program would leave its screen visible
     ::tcsetattr(STDIN_FILENO, TCSANOW, &state);
   }
   print_text(kEnter);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The terminal on stdout, while a command draws on all of it.
+// The terminal on stdout, for a command that draws on all of it.
 #pragma once
 
 #include <termios.h>
@@ -21,7 +21,7 @@ struct ScreenSize {
 /// True if stdout is a terminal that understands cursor movements.
 bool stdout_is_screen();
 
-/// Shows a screen of its own until it is destroyed; then the terminal is as it was. Thread-compatible.
+/// Shows a separate screen during its lifetime, and then restores the terminal. Thread-compatible.
 class Screen {
  public:
   Screen();
@@ -31,9 +31,10 @@ class Screen {
 
   /// The terminal's size at this moment.
   ScreenSize size() const;
-  /// Replaces the screen's contents, in one write. Lines beyond the size are not shown. Throws OutputError.
+  /// Replaces the contents of the screen in one write. Lines beyond its size are not shown. Throws
+  /// OutputError.
   void draw(const std::vector<std::string>& lines);
-  /// Waits that long for a key; returns it, or '\0'.
+  /// Waits for a key for that time. Returns it, or '\0'.
   char key(std::chrono::milliseconds timeout);
 
  private:

@@ -6,10 +6,11 @@
 
 namespace quern::cli {
 
-/// `hint` with the words of words.def in place of the library's.
+/// Returns `hint` with the library's words replaced according to words.def.
 std::string in_command_words(std::string hint);
 
-/// The same for the hints in a message, the lines that begin with "hint: "; the rest stays as it is.
+/// The same for the hints in a message, which are the lines that begin with "hint: ". Other lines do not
+/// change.
 std::string with_command_words(const std::string& message);
 
 }  // namespace quern::cli

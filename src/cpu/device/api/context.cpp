@@ -5,7 +5,9 @@
 #include "cpu/device/driver.hpp"
 #include "cpu/device/function_attributes.hpp"
 #include "cpu/device/graph/capture.hpp"
+#include "cpu/device/library.hpp"
 #include "cpu/device/limits.hpp"
+#include "cpu/device/shared_event.hpp"
 
 using namespace quern::cpu::device;
 
@@ -32,14 +34,27 @@ void check_context_flags(unsigned flags) {
   require((ways & (ways - 1)) == 0);
 }
 
+/// A new context, current on the thread. Throws Failure.
+CUcontext make_context(Driver& driver, std::uint32_t device, unsigned flags,
+                       unsigned version = Contexts::kApiVersion) {
+  const CUcontext context = driver.contexts().make(device, flags, version);
+  try {
+    load_eagerly(driver);
+  } catch (...) {
+    driver.contexts().destroy(context);
+    throw;
+  }
+  context_stack().push_back(context);
+  return context;
+}
+
 CUresult create(CUcontext* context, unsigned flags, CUdevice device, unsigned version) {
   return entry([&] {
     Driver& driver = Driver::get();
     const std::uint32_t ordinal = driver.device(device);
     require(context != nullptr);
     check_context_flags(flags);
-    *context = driver.contexts().make(ordinal, flags, version);
-    context_stack().push_back(*context);
+    *context = make_context(driver, ordinal, flags, version);
   });
 }
 
@@ -50,7 +65,14 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     Driver& driver = Driver::get();
     const std::uint32_t ordinal = driver.device(device);
     require(context != nullptr);
-    *context = driver.contexts().retain_primary(ordinal);
+    const CUcontext primary = driver.contexts().retain_primary(ordinal);
+    try {
+      load_eagerly(driver);
+    } catch (...) {
+      driver.contexts().release_primary(ordinal);
+      throw;
+    }
+    *context = primary;
   });
 }
 
@@ -81,6 +103,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   return entry([&] {
     Driver& driver = Driver::get();
     driver.contexts().reset_primary(driver.device(device));
+    load_eagerly(driver);
   });
 }
 
@@ -104,8 +127,7 @@ CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned 
     // Execution affinity and contexts in graphics are for MPS and for graphics drivers.
     require(params == nullptr || (params->numExecAffinityParams == 0 && params->cigParams == nullptr),
             CUDA_ERROR_NOT_SUPPORTED);
-    *context = driver.contexts().make(ordinal, flags);
-    context_stack().push_back(*context);
+    *context = make_context(driver, ordinal, flags);
   });
 }
 
@@ -300,9 +322,7 @@ CUresult cuCtxRecordEvent(CUcontext context, CUevent event) {
     check_fault(*state);
     const auto object = driver.find(event);
     require(object->context == state, CUDA_ERROR_INVALID_HANDLE);
-    auto point = driver.scheduler().record(*state->domain);
-    const quern::base::LockGuard lock(object->mutex);
-    object->point = std::move(point);
+    record_event(driver, *object, nullptr);
   });
 }
 
@@ -312,12 +332,7 @@ CUresult cuCtxWaitEvent(CUcontext context, CUevent event) {
     const auto state = driver.contexts().state_of(Contexts::or_current(context));
     check_fault(*state);
     const auto object = driver.find(event);
-    std::shared_ptr<quern::cpu::engine::EventPoint> point;
-    {
-      const quern::base::LockGuard lock(object->mutex);
-      point = object->point;
-    }
-    if (point != nullptr) driver.scheduler().wait_event(*state->domain, *point);
+    queue_wait(driver, *state, nullptr, awaited_point(*object));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -17,6 +18,7 @@
 
 #include "base/thread_annotations.hpp"
 #include "cpu/abi/warp_size.hpp"
+#include "cpu/device/atomic_capabilities.hpp"
 #include "cpu/device/driver.hpp"
 #include "cpu/device/limits.hpp"
 
@@ -55,6 +57,12 @@ int attribute_value(CUdevice_attribute attribute, int ordinal, int workers) {
     default:
       return 0;
   }
+}
+
+/// atom and red add vectors of four .f32, atomic for each element, in modules for sm_90 and later.
+unsigned vector_atomic_capabilities(CUatomicOperation operation, std::uint32_t compute_capability) {
+  const bool has = operation == CU_ATOMIC_OPERATION_FLOAT_ADD && compute_capability >= 90;
+  return has ? CU_ATOMIC_CAPABILITY_VECTOR_32x4 : 0;
 }
 
 struct PciAddress {
@@ -292,6 +300,18 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
     require(value != nullptr && attribute > 0 && attribute < CU_DEVICE_ATTRIBUTE_MAX);
     *value = attribute_value(attribute, static_cast<int>(ordinal),
                              static_cast<int>(driver.scheduler().worker_count()));
+  });
+}
+
+CUresult cuDeviceGetHostAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations,
+                                           unsigned count, CUdevice device) {
+  return entry([&] {
+    const Driver& driver = Driver::get();
+    driver.device(device);
+    require(capabilities != nullptr && operations != nullptr && count > 0);
+    for (unsigned i = 0; i < count; ++i)
+      capabilities[i] = scalar_atomic_capabilities(operations[i]) |
+                        vector_atomic_capabilities(operations[i], driver.compute_capability());
   });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and pools of several processes.
+// Memory, pools and events of several processes.
 #include "cpu/device/cuda_api.hpp"
 
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include "cpu/device/driver.hpp"
 #include "cpu/device/ipc.hpp"
 #include "cpu/device/mem_pool.hpp"
+#include "cpu/device/shared_event.hpp"
 
 using namespace quern::cpu::device;
 using namespace quern::cpu;
@@ -83,6 +84,31 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
     if (allocation == nullptr) return;
     driver.contexts().synchronize(allocation->owner);
     driver.memory().remove(*allocation);
+  });
+}
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent event) {
+  return entry([&] {
+    const auto object = Driver::get().find(event);
+    require(handle != nullptr);
+    require((object->flags & CU_EVENT_INTERPROCESS) != 0, CUDA_ERROR_INVALID_HANDLE);
+    *handle = to_handle<CUipcEventHandle>(object->shared->file());
+  });
+}
+
+CUresult cuIpcOpenEventHandle(CUevent* event, CUipcEventHandle handle) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    require(event != nullptr);
+    const SharedFile file = from_handle(handle, SharedKind::event);
+    // As with libcuda, a process does not open its own.
+    require(file.owner() != this_process(), CUDA_ERROR_INVALID_CONTEXT);
+    auto object = std::make_shared<EventObject>();
+    object->context = context;
+    object->flags = CU_EVENT_DISABLE_TIMING;
+    object->shared = SharedEvent::open(file);
+    *event = driver.add(std::move(object));
   });
 }
 

@@ -37,7 +37,14 @@ CUlibrary load(Driver& driver, const void* code, const JitOptions& options) {
   auto library = std::make_shared<LibraryObject>(read_image(code, options), options.settings());
   options.write_error_log({});
   options.write_info_log({});
-  return driver.add(std::move(library));
+  const CUlibrary handle = driver.add(library);
+  try {
+    load_eagerly(driver);
+  } catch (...) {
+    driver.remove(handle)->unload(driver);
+    throw;
+  }
+  return handle;
 }
 
 /// Writes what of a variable the caller asks for.

@@ -2,11 +2,11 @@
 // Linking: PTX texts, also those in containers, become one, which loads like any other.
 #include "cpu/device/cuda_api.hpp"
 
-#include "cpu/device/container.hpp"
 #include "cpu/device/driver.hpp"
-#include "cpu/device/linking.hpp"
+#include "cpu/device/module/container.hpp"
+#include "cpu/device/module/linking.hpp"
+#include "cpu/device/module/read_ptx.hpp"
 #include "cpu/device/module_load.hpp"
-#include "cpu/device/read_ptx.hpp"
 #include "ptx/ptx.hpp"
 
 using namespace quern::cpu::device;

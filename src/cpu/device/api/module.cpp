@@ -94,10 +94,10 @@ CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
 
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   return entry([&] {
-    Driver::get();
+    const Driver& driver = Driver::get();
     require(mode != nullptr);
-    // Machine code is made at the first launch, libraries are loaded when a context needs them.
-    *mode = CU_MODULE_LAZY_LOADING;
+    // Machine code of a kernel is made at its first launch with a block shape in both modes.
+    *mode = driver.loads_eagerly() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
   });
 }
 

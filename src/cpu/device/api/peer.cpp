@@ -3,6 +3,7 @@
 // was not enabled is not detected.
 #include "cpu/device/cuda_api.hpp"
 
+#include "cpu/device/atomic_capabilities.hpp"
 #include "cpu/device/driver.hpp"
 
 using namespace quern::cpu::device;
@@ -12,36 +13,6 @@ namespace {
 /// Throws Failure(CUDA_ERROR_INVALID_DEVICE) unless they are two devices.
 void require_two_devices(const Driver& driver, CUdevice source, CUdevice destination) {
   require(driver.device(source) != driver.device(destination), CUDA_ERROR_INVALID_DEVICE);
-}
-
-/// What emitted code does with one instruction on memory that all processors share.
-unsigned capabilities_of(CUatomicOperation operation) {
-  constexpr unsigned kBothWidths = CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
-  constexpr unsigned kIntegers =
-      CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED | CU_ATOMIC_CAPABILITY_REDUCTION;
-  switch (operation) {
-    case CU_ATOMIC_OPERATION_INTEGER_ADD:
-    case CU_ATOMIC_OPERATION_INTEGER_MIN:
-    case CU_ATOMIC_OPERATION_INTEGER_MAX:
-    case CU_ATOMIC_OPERATION_AND:
-    case CU_ATOMIC_OPERATION_OR:
-    case CU_ATOMIC_OPERATION_XOR:
-      return kIntegers | kBothWidths;
-    case CU_ATOMIC_OPERATION_INTEGER_INCREMENT:
-    case CU_ATOMIC_OPERATION_INTEGER_DECREMENT:
-      return CU_ATOMIC_CAPABILITY_UNSIGNED | CU_ATOMIC_CAPABILITY_REDUCTION | CU_ATOMIC_CAPABILITY_SCALAR_32;
-    case CU_ATOMIC_OPERATION_EXCHANGE:
-    case CU_ATOMIC_OPERATION_CAS:
-      return kBothWidths;
-    case CU_ATOMIC_OPERATION_FLOAT_ADD:
-      return CU_ATOMIC_CAPABILITY_REDUCTION | kBothWidths;
-    case CU_ATOMIC_OPERATION_FLOAT_MIN:
-    case CU_ATOMIC_OPERATION_FLOAT_MAX:
-      return 0;
-    case CU_ATOMIC_OPERATION_MAX:
-      break;
-  }
-  fail(CUDA_ERROR_INVALID_VALUE);
 }
 
 }  // namespace
@@ -103,6 +74,6 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomic
   return entry([&] {
     require_two_devices(Driver::get(), source, destination);
     require(capabilities != nullptr && operations != nullptr && count > 0);
-    for (unsigned i = 0; i < count; ++i) capabilities[i] = capabilities_of(operations[i]);
+    for (unsigned i = 0; i < count; ++i) capabilities[i] = scalar_atomic_capabilities(operations[i]);
   });
 }

@@ -7,6 +7,7 @@
 #include "cpu/device/driver.hpp"
 #include "cpu/device/graph/capture.hpp"
 #include "cpu/device/limits.hpp"
+#include "cpu/device/shared_event.hpp"
 
 using namespace quern::cpu::device;
 using namespace quern::cpu;
@@ -35,6 +36,13 @@ CUresult create_stream(CUstream* stream, unsigned flags, int priority) {
 /// The streams that every context has: of no flags and the least priority.
 bool is_special(CUstream stream) noexcept {
   return stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
+/// Nodes of graphs do not reach other processes yet.
+void refuse_shared_node(Driver& driver, const ContextState& context, const engine::Stream& stream,
+                        const EventObject& event, bool external) {
+  if (external && event.shared != nullptr)
+    require(!is_capturing(driver, context, stream), CUDA_ERROR_NOT_SUPPORTED);
 }
 
 constexpr unsigned kEventFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
@@ -108,9 +116,9 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     const auto its_stream = driver.find_stream(stream, context);
     const auto object = driver.find(event);
     const bool external = (flags & CU_EVENT_WAIT_EXTERNAL) != 0;
+    refuse_shared_node(driver, *context, *its_stream, *object, external);
     if (capture_wait(driver, context, its_stream, event, object, external)) return;
-    const auto point = point_of(*object);
-    if (point != nullptr) driver.scheduler().wait_event(its_stream, *point);
+    queue_wait(driver, *context, its_stream, awaited_point(*object));
   });
 }
 
@@ -138,10 +146,12 @@ CUresult cuEventCreate(CUevent* event, unsigned flags) {
     Driver& driver = Driver::get();
     const auto context = driver.current();
     require(event != nullptr && (flags & ~kEventFlags) == 0);
-    require((flags & CU_EVENT_INTERPROCESS) == 0, CUDA_ERROR_NOT_SUPPORTED);
+    const bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
+    require(!shared || (flags & CU_EVENT_DISABLE_TIMING) != 0);
     auto object = std::make_shared<EventObject>();
     object->context = context;
     object->flags = flags;
+    if (shared) object->shared = SharedEvent::make(context->device);
     *event = driver.add(std::move(object));
   });
 }
@@ -169,12 +179,10 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) 
     require(external || flags == CU_EVENT_RECORD_DEFAULT);
     require(object->context == context, CUDA_ERROR_INVALID_HANDLE);
     const auto its_stream = driver.find_stream(stream, context);
+    refuse_shared_node(driver, *context, *its_stream, *object, external);
     if (capture_record(driver, *context, its_stream, event, object, external)) return;
     require(!external);  // cuda.h: for streams that capture
-    auto point = driver.scheduler().record(its_stream);
-    const quern::base::LockGuard lock(object->mutex);
-    object->point = std::move(point);
-    object->captured = nullptr;
+    record_event(driver, *object, its_stream);
   });
 }
 
@@ -182,8 +190,7 @@ CUresult cuEventQuery(CUevent event) {
   return entry([&] {
     const auto object = Driver::get().find(event);
     refuse_captured(*object);
-    const auto point = point_of(*object);
-    require(point == nullptr || point->done(), CUDA_ERROR_NOT_READY);
+    require(is_reached(awaited_point(*object)), CUDA_ERROR_NOT_READY);
     check_fault(*object->context);
   });
 }
@@ -193,8 +200,7 @@ CUresult cuEventSynchronize(CUevent event) {
     Driver& driver = Driver::get();
     const auto object = driver.find(event);
     refuse_captured(*object);
-    const auto point = point_of(*object);
-    if (point != nullptr) driver.scheduler().synchronize(*point);
+    wait_for(driver, *object, awaited_point(*object));
     check_fault(*object->context);
   });
 }

@@ -95,11 +95,11 @@ CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_
 }
 CUresult cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations,
                             unsigned flags) {
-  return run(stream, {operations, operations + count}, flags);
+  return run(stream, {operations, count}, flags);
 }
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations,
                                unsigned flags) {
-  return run(stream, {operations, operations + count}, flags);
+  return run(stream, {operations, count}, flags);
 }
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void* user, unsigned flags) {

@@ -103,22 +103,6 @@ std::shared_ptr<Graph> close(Driver& driver, Capture& capture, bool keep_graph) 
   return graph;
 }
 
-/// Captures of contexts that have ended.
-std::vector<std::shared_ptr<Graph>> close_ended(Driver& driver) {
-  std::vector<std::shared_ptr<Graph>> closed;
-  for (bool found = true; found;) {
-    found = false;
-    for (const Capturing& each : all()) {
-      if (!each.context->ended.load()) continue;
-      const std::shared_ptr<Capture> capture = each.capture;
-      closed.push_back(close(driver, *capture, false));
-      found = true;
-      break;
-    }
-  }
-  return closed;
-}
-
 }  // namespace
 
 bool is_capturing(Driver&, const ContextState& context, const engine::Stream& stream) {
@@ -256,9 +240,7 @@ void begin_capture(Driver& driver, const std::shared_ptr<ContextState>& context,
   require(mode == CU_STREAM_CAPTURE_MODE_GLOBAL || mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ||
           mode == CU_STREAM_CAPTURE_MODE_RELAXED);
   require(stream != context->domain->legacy_stream(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  std::vector<std::shared_ptr<Graph>> closed;  // destroyed after the lock
-  const base::LockGuard lock(graph_mutex());
-  closed = close_ended(driver);
+  require_not_ended(*context);  // forget_context() comes after that
   require(find(*stream) == nullptr, CUDA_ERROR_ILLEGAL_STATE);
   require(graph == nullptr || !is_captured_into(*graph));
   auto capture = std::make_shared<Capture>();
@@ -304,6 +286,24 @@ void forget_stream(const engine::Stream& stream) {
   note_count();
 }
 
+void forget_context(const ContextState& context) {
+  if (none()) return;
+  std::vector<std::shared_ptr<Graph>> graphs;  // destroyed after the lock
+  const base::LockGuard lock(graph_mutex());
+  const auto belongs = [&](const Capturing& each) { return each.context.get() == &context; };
+  for (auto found = std::ranges::find_if(all(), belongs); found != all().end();
+       found = std::ranges::find_if(all(), belongs)) {
+    const std::shared_ptr<Capture> capture = found->capture;
+    if (capture->origin == found->stream.get()) {
+      graphs.push_back(close(Driver::get(), *capture, false));
+    } else {  // a stream of another context can still end it
+      capture->invalid = true;
+      all().erase(found);
+    }
+  }
+  note_count();
+}
+
 CaptureInfo capture_info(const ContextState& context, const engine::Stream& stream) {
   CaptureInfo info;
   if (none()) return info;
@@ -342,6 +342,11 @@ void update_dependencies(const engine::Stream& stream, const std::vector<Edge>& 
 bool is_captured_into(const Graph& graph) {
   return std::ranges::any_of(all(),
                              [&](const Capturing& each) { return each.capture->graph.get() == &graph; });
+}
+
+bool is_captured_within(const Graph& graph) {
+  return std::ranges::any_of(all(),
+                             [&](const Capturing& each) { return is_within(*each.capture->graph, graph); });
 }
 
 CUstreamCaptureMode exchange_thread_mode(CUstreamCaptureMode mode) noexcept {

@@ -46,14 +46,17 @@ bool capture_wait(Driver& driver, const std::shared_ptr<ContextState>& context,
                   const std::shared_ptr<engine::Stream>& stream, CUevent handle,
                   const std::shared_ptr<EventObject>& event, bool external);
 
-/// A capture into a new graph, or into `graph` after `dependencies`. Throws Failure.
+/// Under graph_mutex(): a capture into a new graph if `graph` is null, otherwise into it, after
+/// `dependencies`. Throws Failure.
 void begin_capture(Driver& driver, const std::shared_ptr<ContextState>& context,
                    const std::shared_ptr<engine::Stream>& stream, CUstreamCaptureMode mode,
-                   std::shared_ptr<Graph> graph = nullptr, std::vector<Edge> dependencies = {});
+                   std::shared_ptr<Graph> graph, std::vector<Edge> dependencies);
 /// Throws Failure; the capture has ended also then, unless the call is not for this stream or thread.
 CUgraph end_capture(Driver& driver, const std::shared_ptr<engine::Stream>& stream);
 /// A stream that is destroyed invalidates its capture.
 void forget_stream(const engine::Stream& stream);
+/// Ends the captures of the streams of a context that has ended.
+void forget_context(const ContextState& context);
 
 struct CaptureInfo {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -70,6 +73,8 @@ void update_dependencies(const engine::Stream& stream, const std::vector<Edge>& 
 
 /// Under graph_mutex(): true while a stream captures into the graph.
 bool is_captured_into(const Graph& graph);
+/// The same, or into a graph in a node of it.
+bool is_captured_within(const Graph& graph);
 
 CUstreamCaptureMode exchange_thread_mode(CUstreamCaptureMode mode) noexcept;
 

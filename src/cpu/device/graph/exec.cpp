@@ -2,8 +2,6 @@
 #include "cpu/device/graph/exec.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
 #include <utility>
 
 #include "cpu/device/exit.hpp"
@@ -92,8 +90,9 @@ struct LaunchBuilder {
   void operator()(const ChildNode&) {}  // its nodes stand in the order
   void operator()(const EmptyNode&) {}
   void operator()(const EventWaitNode& node) {
-    const base::LockGuard lock(node.event->mutex);
-    const auto& point = node.event->point;
+    EventObject& event = *node.event;
+    const base::LockGuard lock(event.mutex);
+    const std::shared_ptr<engine::EventPoint> point = event.point;
     if (point == nullptr) return;
     append(commands, engine::WaitJob{}).dependencies.push_back({point->stream, point->sequence});
   }
@@ -160,22 +159,20 @@ void reset_conditions(Driver& driver, const GraphExec& exec, Commands& commands)
   }
 }
 
-/// Whether nodes of graphs are the same but for what they do.
-CUgraphExecUpdateResult compare(const GraphNode& to, const GraphNode& from, const Graph& to_graph,
-                                const Graph& from_graph) {
-  const auto index_of = [](const Graph& graph, const GraphNode* node) {
-    return std::ranges::find_if(graph.nodes, [&](const auto& each) { return each.get() == node; }) -
-           graph.nodes.begin();
-  };
-  const auto indices = [&](const Graph& graph, const GraphNode& node) {
-    std::vector<std::ptrdiff_t> found;
-    for (const Edge& edge : node.dependencies) found.push_back(index_of(graph, edge.node));
-    std::ranges::sort(found);
-    return found;
-  };
-  if (type_of(to.contents) != type_of(from.contents)) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
-  if (indices(to_graph, to) != indices(from_graph, from)) return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-  return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+/// The places of nodes in their graph.
+std::unordered_map<const GraphNode*, std::size_t> places_in(const Graph& graph) {
+  std::unordered_map<const GraphNode*, std::size_t> places;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) places[graph.nodes[i].get()] = i;
+  return places;
+}
+
+/// The places of a node's dependencies, in their order.
+std::vector<std::size_t> dependencies_of(const GraphNode& node,
+                                         const std::unordered_map<const GraphNode*, std::size_t>& places) {
+  std::vector<std::size_t> found;
+  for (const Edge& edge : node.dependencies) found.push_back(places.at(edge.node));
+  std::ranges::sort(found);
+  return found;
 }
 
 CUgraphExecUpdateResult compare_contents(const NodeContents& to, const NodeContents& from) {
@@ -207,11 +204,16 @@ CUgraphExecUpdateResultInfo pair_up(Graph& to, const Graph& from, std::vector<No
     info.result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
     return info;
   }
+  const auto target_places = places_in(to);
+  const auto source_places = places_in(from);
   for (std::size_t i = 0; i < to.nodes.size(); ++i) {
     GraphNode& target = *to.nodes[i];
     const GraphNode& source = *from.nodes[i];
-    info.result = compare(target, source, to, from);
-    if (info.result == CU_GRAPH_EXEC_UPDATE_SUCCESS)
+    if (type_of(target.contents) != type_of(source.contents))
+      info.result = CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+    else if (dependencies_of(target, target_places) != dependencies_of(source, source_places))
+      info.result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+    else
       info.result = compare_contents(target.contents, source.contents);
     if (info.result != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
       info.errorNode = source.handle;
@@ -248,14 +250,12 @@ std::shared_ptr<GraphExec> instantiate(Driver& driver, const std::shared_ptr<Gra
     failure.result = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
     fail(CUDA_ERROR_NOT_SUPPORTED);
   }
-  const bool has_memory =
-      std::ranges::any_of(graph->nodes, [](const auto& node) { return manages_memory(node->contents); });
-  require(!has_memory || graph->instance.expired(), CUDA_ERROR_NOT_SUPPORTED);
   for (const auto& [handle, condition] : graph->conditions)
     if (!condition->used) {
       failure.result = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
       fail(CUDA_ERROR_INVALID_VALUE);
     }
+  require(!is_single(*graph) || graph->instance.expired(), CUDA_ERROR_NOT_SUPPORTED);
   auto exec = std::make_shared<GraphExec>();
   exec->flags = flags;
   exec->graph = clone(driver, *graph, Visibility::internal, false);
@@ -295,17 +295,30 @@ GraphNode& counterpart(const GraphExec& exec, const GraphNode& node) {
   return *found;
 }
 
-void update(GraphNode& node, const NodeContents& contents) {
-  require(type_of(node.contents) == type_of(contents));
-  require(compare_contents(node.contents, contents) == CU_GRAPH_EXEC_UPDATE_SUCCESS);
-  node.contents = contents;
+std::shared_ptr<Graph> detach_from_launch(Driver& driver, GraphExec& exec) {
+  if (exec.conditional_nodes.empty() || exec.launched == nullptr || exec.launched->done()) return nullptr;
+  const auto copy = clone(driver, *exec.graph, Visibility::replacement, false);
+  std::vector<GraphNode*> order;
+  std::vector<ConditionalNode> conditional_nodes;
+  append_order(*copy, order, &conditional_nodes);
+  exec.order = std::move(order);
+  exec.conditional_nodes = std::move(conditional_nodes);
+  return std::exchange(exec.graph, copy);
 }
 
-CUgraphExecUpdateResultInfo update(Driver&, Graph& exec, const Graph& graph) {
+void exchange(GraphNode& node, NodeContents& contents) {
+  require(type_of(node.contents) == type_of(contents));
+  require(compare_contents(node.contents, contents) == CU_GRAPH_EXEC_UPDATE_SUCCESS);
+  std::swap(node.contents, contents);
+}
+
+CUgraphExecUpdateResultInfo update(Graph& exec, const Graph& graph, std::vector<NodeContents>& replaced) {
   std::vector<NodePair> pairs;
   const CUgraphExecUpdateResultInfo info = pair_up(exec, graph, pairs);
   if (info.result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return info;
-  for (const NodePair& pair : pairs) pair.to->contents = pair.from->contents;
+  replaced.reserve(pairs.size());
+  for (const NodePair& pair : pairs)
+    replaced.push_back(std::exchange(pair.to->contents, pair.from->contents));
   return info;
 }
 

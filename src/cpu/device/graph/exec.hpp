@@ -10,7 +10,6 @@
 
 #include "cpu/device/driver.hpp"
 #include "cpu/device/graph/graph.hpp"
-#include "cpu/engine/jobs.hpp"
 #include "cpu/engine/stream.hpp"
 
 namespace quern::cpu::device {
@@ -40,11 +39,15 @@ void launch(Driver& driver, const std::shared_ptr<GraphExec>& exec,
 /// The node of `exec` that is a copy of `node`. Throws Failure if there is none.
 GraphNode& counterpart(const GraphExec& exec, const GraphNode& node);
 
-/// Replaces what a node does. Throws Failure for a change that CUDA does not allow.
-void update(GraphNode& node, const NodeContents& contents);
+/// To be called before nodes change: a launch that has not ended still reads the bodies of conditional nodes,
+/// so it keeps them and `exec` gets copies. Returns what `exec` had; to be destroyed after the lock.
+std::shared_ptr<Graph> detach_from_launch(Driver& driver, GraphExec& exec);
+
+/// Exchanges what a node does. Throws Failure for a change that CUDA does not allow.
+void exchange(GraphNode& node, NodeContents& contents);
 
 /// Takes over what the nodes of `graph` do, if it has the same nodes and dependencies; otherwise changes
-/// nothing.
-CUgraphExecUpdateResultInfo update(Driver& driver, Graph& exec, const Graph& graph);
+/// nothing. `replaced`: what the nodes did.
+CUgraphExecUpdateResultInfo update(Graph& exec, const Graph& graph, std::vector<NodeContents>& replaced);
 
 }  // namespace quern::cpu::device

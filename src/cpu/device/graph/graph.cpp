@@ -15,16 +15,12 @@ bool same(const CUgraphEdgeData& one, const CUgraphEdgeData& other) {
   return one.from_port == other.from_port && one.to_port == other.to_port && one.type == other.type;
 }
 
-/// The graphs that belong to a node.
-std::vector<std::shared_ptr<Graph>> graphs_of(const NodeContents& contents) {
-  if (const auto* child = std::get_if<ChildNode>(&contents)) return {child->graph};
-  if (const auto* conditional = std::get_if<ConditionalNode>(&contents)) return conditional->bodies;
-  return {};
-}
-
 void forget_node(Driver& driver, GraphNode& node) {
   if (node.handle != nullptr) driver.remove(std::exchange(node.handle, nullptr));
-  for (const auto& graph : graphs_of(node.contents)) forget_handles(driver, *graph);
+  for (const auto& graph : graphs_of(node.contents)) {
+    graph->parent = nullptr;
+    forget_handles(driver, *graph);
+  }
 }
 
 void copy_bodies(Driver& driver, ConditionalNode& node, Visibility visibility) {
@@ -48,11 +44,42 @@ NodeContents copy_contents(Driver& driver, const NodeContents& contents, Visibil
 std::shared_ptr<GraphNode> insert_node(Driver& driver, Graph& graph, NodeContents contents, bool visible) {
   auto node = std::make_shared<GraphNode>();
   node->graph = &graph;
+  for (const auto& inner : graphs_of(contents)) {
+    inner->parent = &graph;
+    inner->is_body = std::holds_alternative<ConditionalNode>(contents);
+  }
   node->id = next_id.fetch_add(1, std::memory_order_relaxed);
   node->contents = std::move(contents);
   if (visible) node->handle = driver.add(node);
   graph.nodes.push_back(node);
   return node;
+}
+
+/// cuda.h, CUDA_CONDITIONAL_NODE_PARAMS: the nodes that a body may have, also in child graphs.
+bool may_be_in_body(const NodeContents& contents) {
+  struct Allowed {
+    bool operator()(const KernelNode&) const { return true; }
+    bool operator()(const CopyNode&) const { return true; }
+    bool operator()(const FillNode&) const { return true; }
+    bool operator()(const HostNode&) const { return false; }
+    bool operator()(const ChildNode& child) const {
+      return std::ranges::all_of(child.graph->nodes,
+                                 [](const auto& node) { return may_be_in_body(node->contents); });
+    }
+    bool operator()(const EmptyNode&) const { return true; }
+    bool operator()(const EventNode&) const { return false; }
+    bool operator()(const AllocNode&) const { return false; }
+    bool operator()(const FreeNode&) const { return false; }
+    bool operator()(const BatchNode&) const { return false; }
+    bool operator()(const ConditionalNode&) const { return true; }
+  };
+  return std::visit(Allowed{}, contents);
+}
+
+bool is_in_body(const Graph& graph) {
+  for (const Graph* each = &graph; each != nullptr; each = each->parent)
+    if (each->is_body) return true;
+  return false;
 }
 
 void erase_edge(std::vector<Edge>& edges, const GraphNode& node) {
@@ -103,6 +130,7 @@ GraphNode& add_node(Driver& driver, Graph& graph, const std::vector<Edge>& depen
     require(std::ranges::count_if(dependencies, [&](const Edge& other) { return other.node == edge.node; }) ==
             1);
   }
+  require(!is_in_body(graph) || may_be_in_body(contents), CUDA_ERROR_NOT_SUPPORTED);
   const std::shared_ptr<GraphNode> node =
       insert_node(driver, graph, std::move(contents), graph.handle != nullptr);
   for (const Edge& edge : dependencies) add_edge(*edge.node, *node, edge.data);
@@ -141,6 +169,7 @@ std::shared_ptr<GraphNode> take_node(Driver& driver, GraphNode& node) {
 
 std::shared_ptr<Graph> clone(Driver& driver, const Graph& graph, Visibility visibility, bool owned) {
   const bool visible = visibility == Visibility::client;
+  require(!visible || !is_single(graph), CUDA_ERROR_NOT_SUPPORTED);
   std::shared_ptr<Graph> copy;
   if (visible) {
     copy = make_graph(driver, owned);
@@ -154,12 +183,9 @@ std::shared_ptr<Graph> clone(Driver& driver, const Graph& graph, Visibility visi
   std::unordered_map<const GraphNode*, GraphNode*> copies;
   try {
     for (const auto& node : graph.nodes) {
-      const bool is_memory = std::holds_alternative<AllocNode>(node->contents) ||
-                             std::holds_alternative<FreeNode>(node->contents);
-      require(!visible || !is_memory, CUDA_ERROR_NOT_SUPPORTED);
       const auto made =
           insert_node(driver, *copy, copy_contents(driver, node->contents, visibility), visible);
-      made->origin = node->id;
+      made->origin = visibility == Visibility::replacement ? node->origin : node->id;
       made->enabled = node->enabled;
       copies.emplace(node.get(), made.get());
     }
@@ -202,6 +228,27 @@ bool manages_memory(const NodeContents& contents) {
   return std::ranges::any_of(graphs_of(contents), [](const auto& graph) {
     return std::ranges::any_of(graph->nodes, [](const auto& node) { return manages_memory(node->contents); });
   });
+}
+
+bool is_single(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const auto& node) {
+    if (std::holds_alternative<ConditionalNode>(node->contents) || manages_memory(node->contents))
+      return true;
+    const auto inner = graphs_of(node->contents);
+    return std::ranges::any_of(inner, [](const auto& each) { return is_single(*each); });
+  });
+}
+
+std::vector<std::shared_ptr<Graph>> graphs_of(const NodeContents& contents) {
+  if (const auto* child = std::get_if<ChildNode>(&contents)) return {child->graph};
+  if (const auto* conditional = std::get_if<ConditionalNode>(&contents)) return conditional->bodies;
+  return {};
+}
+
+bool is_within(const Graph& graph, const Graph& other) {
+  for (const Graph* each = &graph; each != nullptr; each = each->parent)
+    if (each == &other) return true;
+  return false;
 }
 
 }  // namespace quern::cpu::device

@@ -112,6 +112,8 @@ struct GraphNode {
 struct Graph {
   CUgraph handle = nullptr;                       ///< null: inside of an executable graph
   bool owned = false;                             ///< by a node: the client cannot destroy it
+  Graph* parent = nullptr;                        ///< the graph of that node, once it has one
+  bool is_body = false;                           ///< of a conditional node
   std::vector<std::shared_ptr<GraphNode>> nodes;  ///< in the order in which they were added
   std::vector<UserReference> user_objects;
   std::map<CUgraphConditionalHandle, std::shared_ptr<Condition>> conditions;
@@ -123,7 +125,8 @@ struct Graph {
 /// A new graph with a handle.
 std::shared_ptr<Graph> make_graph(Driver& driver, bool owned = false);
 
-/// Adds a node after `dependencies`. Throws Failure for one that is of another graph, or twice there.
+/// Adds a node after `dependencies`. Throws Failure for one that is of another graph, or twice there, and for
+/// a node that a conditional node's body cannot have.
 GraphNode& add_node(Driver& driver, Graph& graph, const std::vector<Edge>& dependencies,
                     NodeContents contents);
 /// Throws Failure if there is such an edge, or the nodes are of different graphs.
@@ -137,9 +140,13 @@ void forget_handles(Driver& driver, Graph& graph);
 std::shared_ptr<GraphNode> take_node(Driver& driver, GraphNode& node);
 
 /// Who sees the copy of a graph.
-enum class Visibility : std::uint8_t { client, internal };
-/// A copy of all nodes, with those of graphs in nodes. Memory of the graph cannot be copied for a client:
-/// throws Failure(CUDA_ERROR_NOT_SUPPORTED).
+enum class Visibility : std::uint8_t {
+  client,
+  internal,
+  replacement,  ///< nobody but the owner of the original, whose nodes the copies replace
+};
+/// A copy of all nodes, with those of graphs in nodes. Memory of the graph and conditional nodes cannot be
+/// copied for a client: throws Failure(CUDA_ERROR_NOT_SUPPORTED).
 std::shared_ptr<Graph> clone(Driver& driver, const Graph& graph, Visibility visibility, bool owned);
 /// The node of `graph`, or of a graph in one of its nodes, that is a copy of the node with that id; null:
 /// none
@@ -151,5 +158,12 @@ std::vector<GraphNode*> in_order(const Graph& graph);
 
 /// True if `contents`, or nodes of a graph in it, allocate or free memory.
 bool manages_memory(const NodeContents& contents);
+/// True if only one executable graph of this graph may exist at a time, and no copy of the client's: nodes of
+/// it, or of graphs in them, manage memory or are conditional.
+bool is_single(const Graph& graph);
+/// The graphs that belong to a node.
+std::vector<std::shared_ptr<Graph>> graphs_of(const NodeContents& contents);
+/// True if the graph is `other`, or in a node of it at any depth.
+bool is_within(const Graph& graph, const Graph& other);
 
 }  // namespace quern::cpu::device

@@ -19,7 +19,10 @@ NodeContents node_of(Driver& driver, const Work& work);
 HostNode host_contents(const CUDA_HOST_NODE_PARAMS_v2& params);
 template <class Node>
 Node event_contents(Driver& driver, CUevent event) {
-  return Node{{event, driver.find(event)}};
+  auto found = driver.find(event);
+  // A graph keeps no ticket for the records of other processes.
+  require(found->shared == nullptr, CUDA_ERROR_NOT_SUPPORTED);
+  return Node{{event, std::move(found)}};
 }
 BatchNode batch_contents(Driver& driver, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2& params);
 AllocNode alloc_contents(Driver& driver, CUDA_MEM_ALLOC_NODE_PARAMS_v2& params);

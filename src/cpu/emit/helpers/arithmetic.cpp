@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic that has no vector instruction on some processor: 64-bit divisions and conversions, fma without
-// FMA, and directed rounding. Directed rounding switches MXCSR around a call through a pointer, which the
-// compiler can neither inline nor move.
+// Arithmetic for which some processors have no vector instruction: 64-bit divisions and conversions, fma
+// without FMA, and directed rounding. Directed rounding switches MXCSR around a call through a pointer, which
+// the compiler can neither inline nor move.
 #include <immintrin.h>
 
 #include <cfloat>
@@ -14,7 +14,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// By ir::Rounding: rn, rz, rm, rp.
+/// Control bits for each ir::Rounding: rn, rz, rm, rp.
 constexpr unsigned kMxcsrRounding[] = {0x0000, 0x6000, 0x2000, 0x4000};
 
 class RoundingScope {
@@ -95,7 +95,7 @@ Loop<T> loop_of(RoundedOp op) {
 template <class T>
 void rounded(std::uint32_t op, std::uint32_t rounding, std::uint32_t count, T* out, const T* a, const T* b,
              const T* c) {
-  // Volatile: the call stays between the two switches of MXCSR.
+  // The pointer is volatile, so that the call stays between the two changes of MXCSR.
   volatile Loop<T> run = loop_of<T>(static_cast<RoundedOp>(op));
   const RoundingScope scope(rounding);
   run(count, out, a, b, c);
@@ -106,15 +106,16 @@ __attribute__((noinline)) void convert_signed(std::uint32_t count, To* out, cons
   for (std::uint32_t at = 0; at < count; ++at) out[at] = static_cast<To>(static_cast<std::int64_t>(in[at]));
 }
 
-/// An unsigned number in a signed conversion: halved with its lowest bit kept as a sticky one, and doubled,
-/// which is exact.
+/// Converts unsigned numbers by a signed conversion. Large ones are halved, with the lowest bit kept as a
+/// sticky bit, and the result is doubled, which is exact.
 template <class To>
 __attribute__((noinline)) void convert_unsigned(std::uint32_t count, To* out, const std::uint64_t* in) {
   for (std::uint32_t at = 0; at < count; ++at) {
     const std::uint64_t value = in[at];
     const bool large = value >> 63 != 0;
     const To half = static_cast<To>(static_cast<std::int64_t>(large ? value >> 1 | (value & 1) : value));
-    out[at] = half * (large ? To{2} : To{1});  // a sum would be made with -0 where nothing is to be added
+    // a multiplication: with directed rounding, adding a zero could give -0
+    out[at] = half * (large ? To{2} : To{1});
   }
 }
 
@@ -174,7 +175,7 @@ static void quern_cpu_f64_to_u64(std::uint64_t* out, const double* in) {
   }
 }
 
-/// The divisor is neither 0 nor makes an overflow: the emitter sees to that.
+/// Divides. The emitter ensures that the divisor is not 0 and that the division does not overflow.
 static void quern_cpu_div_s64(std::int64_t* out, const std::int64_t* x, const std::int64_t* y) {
   for (unsigned lane = 0; lane < kWarpSize; ++lane) out[lane] = x[lane] / y[lane];
 }
@@ -202,7 +203,7 @@ std::span<const Helper> arithmetic_helpers() {
       QUERN_HELPER(quern_cpu_div_s64),
       QUERN_HELPER(quern_cpu_div_u64),
       // LLVM calls C functions if it recognises a comparison and a select of 16-bit numbers as a minimum or
-      // maximum. These are defined here, since C does not specify which zero is the greater.
+      // maximum. They are defined here, since C does not specify which zero is greater.
       helper_row("fmaxf", &greater<float>),
       helper_row("fminf", &lesser<float>),
   };

@@ -11,7 +11,7 @@ namespace {
 
 using ir::AtomicOp;
 
-/// std::bit_cast that is inlined in every build.
+/// std::bit_cast that is inlined in every build type.
 template <class To, class From>
 QUERN_INLINE To as(From value) {
   return __builtin_bit_cast(To, value);
@@ -63,8 +63,8 @@ struct Half {
 
 // --- one operation
 
-/// An mbarrier (lower/async.cpp) after `change`, arrivals and bytes; with `drops` the arrivals are not
-/// expected in later phases.
+/// Returns the state of an mbarrier (lower/async.cpp) after `change`, which contains arrivals and bytes. With
+/// `drops`, later phases do not expect these arrivals.
 template <class T>
 QUERN_INLINE T arrived(T object, T change, bool drops) {
   constexpr T kCount = 0xfffff;
@@ -166,7 +166,7 @@ QUERN_KERNEL_MEMORY static void quern_cpu_atomic(std::uint32_t op, std::uint32_t
   }
 }
 
-/// The sum over the lanes of `mask`, lowest first: the same every time.
+/// Returns the sum over the lanes of `mask`, from the lowest lane up, so that the result is always the same.
 static float quern_cpu_sum_f32(const float* values, std::uint32_t mask) {
   float sum = -0.0f;
   for_each_lane(mask, [&](unsigned lane) { sum += values[lane]; });

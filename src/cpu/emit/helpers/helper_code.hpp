@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the source files of the helpers. Not for emitters.
+// Shared by the source files of the helpers. Emitters do not include it.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 #include "cpu/abi/warp_size.hpp"
 #include "cpu/emit/helpers/helpers.hpp"
 
-/// Not instrumented: the addresses are the kernel's, and a sanitizer's own functions would lie outside of the
-/// section.
+/// Disables sanitizers: the addresses are those of the kernel, and the functions of a sanitizer would be
+/// outside the section.
 #ifdef __clang__
 #define QUERN_UNINSTRUMENTED \
   __attribute__((disable_sanitizer_instrumentation, no_sanitize("address", "thread", "undefined")))
@@ -17,7 +17,7 @@
 #define QUERN_UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined")))
 #endif
 /// Puts a function into the section of helpers that access kernel memory. All functions that it calls must be
-/// inlined into it, lambdas (QUERN_INLINE_BODY before their braces) too;
+/// inlined into it, including lambdas (QUERN_INLINE_BODY before their braces).
 /// tests/unit/cpu/operations/check_helper_text.py checks this.
 #define QUERN_KERNEL_MEMORY __attribute__((section("quern_helper_text"), noinline, used)) QUERN_UNINSTRUMENTED
 #define QUERN_INLINE_BODY __attribute__((always_inline)) QUERN_UNINSTRUMENTED
@@ -38,7 +38,7 @@ Helper helper_row(const char* name, Function* function) {
 }
 #define QUERN_HELPER(name) helper_row(#name, name)
 
-/// The number if one operand is NaN; -0 below +0.
+/// Returns the number if one operand is NaN; -0 is less than +0.
 template <class T>
 QUERN_INLINE T lesser(T a, T b) {
   if (a != a) return b;
@@ -54,7 +54,7 @@ QUERN_INLINE T greater(T a, T b) {
   return a > b ? a : b;
 }
 
-/// An access of the kernel's: any address, aligned or not.
+/// An access by the kernel to any address, aligned or not.
 template <class T>
 struct __attribute__((packed, may_alias)) KernelMemory {
   T value;

@@ -9,15 +9,15 @@
 
 namespace quern::cpu::emit {
 
-/// Every function that emitted code may call by name, including the scheduler's (abi/state.hpp) and those
-/// that LLVM itself may call.
+/// All functions that emitted code may call by name, including those of the scheduler (abi/state.hpp) and
+/// those that LLVM itself may call.
 std::span<const Helper> helpers();
 
-// The numbers that emitted code passes.
+// Numbers that emitted code passes to helpers.
 enum class RoundedOp : std::uint32_t { add, sub, mul, div, sqrt, fma };
 
-/// Operand types of atomic operations that the machine does not have: b16 for compare and swap, b64 for
-/// arrivals at a barrier object, the others for additions and extremes.
+/// Operand types of atomic operations for which the processor has no instruction: b16 for compare and swap,
+/// b64 for arrivals at an mbarrier, the others for additions, minimum and maximum.
 enum class AtomicType : std::uint32_t { b16, b64, f16, bf16 };
 
 }  // namespace quern::cpu::emit

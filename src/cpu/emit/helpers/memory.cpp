@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gathers and scatters for processors without instructions for them (or with ones for some sizes only).
+// Gathers and scatters for processors that lack instructions for them, or have them for some sizes only.
 #include <immintrin.h>
 
 #include "cpu/emit/helpers/helper_code.hpp"

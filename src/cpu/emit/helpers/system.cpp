@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host calls, and the C functions that LLVM's code generator may call.
+// Host calls, and C functions that LLVM's code generator may call.
 #include <cstring>
 
 #include "cpu/abi/state.hpp"
@@ -14,8 +14,8 @@ constexpr unsigned kMaxHostArguments = 8;
 
 extern "C" {
 
-/// The host call of each running lane, lowest first. args: argument k of lane l at [k * 32 + l]. The call may
-/// not return.
+/// Makes the host call of each running lane, lowest lane first. args: argument k of lane l is at [k * 32 +
+/// l]. A call may not return.
 static void quern_cpu_host_calls(engine::WorkerState* worker, const engine::LaunchState* launch,
                                  std::uint32_t call, std::uint32_t count, const std::uint64_t* args,
                                  std::uint64_t* results, std::uint32_t mask, std::uint32_t location) {
@@ -37,7 +37,7 @@ std::span<const Helper> system_helpers() {
       {"quern_cpu_nanosleep", reinterpret_cast<void*>(&engine::quern_cpu_nanosleep)},
       QUERN_HELPER(quern_cpu_host_calls),
       {"quern_cpu_trap", reinterpret_cast<void*>(&engine::quern_cpu_trap)},
-      // The code generator makes these of large copies.
+      // The code generator emits calls of these for large copies.
       {"memcpy",
        reinterpret_cast<void*>(static_cast<void* (*)(void*, const void*, std::size_t)>(&std::memcpy))},
       {"memmove",

@@ -38,7 +38,7 @@ static void quern_cpu_permute_32(std::uint32_t* out, const std::uint32_t* in, co
   for (unsigned lane = 0; lane < kWarpSize; ++lane) out[lane] = in[from[lane] & (kWarpSize - 1)];
 }
 
-/// The running lanes in each lane's membermask that hold the lane's value.
+/// For each lane, the running lanes in its membermask that have the same value.
 static void quern_cpu_match_any(std::uint32_t* out, const std::uint64_t* values, const std::uint32_t* members,
                                 std::uint32_t running) {
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
@@ -50,7 +50,7 @@ static void quern_cpu_match_any(std::uint32_t* out, const std::uint64_t* values,
   }
 }
 
-/// The running lanes in each lane's membermask, or 0 if they do not all hold one value.
+/// For each lane, the running lanes in its membermask, or 0 if their values are not all equal.
 static void quern_cpu_match_all(std::uint32_t* out, const std::uint64_t* values, const std::uint32_t* members,
                                 std::uint32_t running) {
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
@@ -61,7 +61,7 @@ static void quern_cpu_match_all(std::uint32_t* out, const std::uint64_t* values,
   }
 }
 
-/// Reduces the values of the running lanes in each lane's membermask; 0 if there are none.
+/// For each lane, reduces the values of the running lanes in its membermask; 0 if there are none.
 static void quern_cpu_reduce(std::uint32_t mode, std::uint32_t* out, const std::uint32_t* values,
                              const std::uint32_t* members, std::uint32_t running) {
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {

@@ -22,7 +22,7 @@ namespace quern::cpu::emit {
 
 Analyses::Analyses(llvm::Module& module, llvm::TargetMachine& machine)
     : library_(llvm::Triple(module.getTargetTriple())) {
-  // The code may call only functions that it names: no libm, no libc idioms.
+  // The code may call only functions that it declares: no function of libm or libc.
   library_.disableAllFunctions();
   register_function_analyses(machine);
   loops_.registerPass([] { return llvm::PassInstrumentationAnalysis(); });

@@ -10,7 +10,8 @@
 
 namespace quern::cpu::emit {
 
-/// The analyses that the LLVM passes need, registered by hand: LLVM's PassBuilder would link all passes.
+/// The analyses that the LLVM passes need. They are registered one by one, because LLVM's PassBuilder would
+/// link all passes.
 class Analyses {
  public:
   Analyses(llvm::Module& module, llvm::TargetMachine& machine);

@@ -6,8 +6,8 @@
 
 namespace quern::cpu::emit {
 
-/// A state that the passes before exclude. Thrown inside cpu/emit only; LlvmCode::defect makes a diagnostic
-/// (code "internal") of it, so that a defect here never ends the host's process.
+/// Reports a state that earlier passes exclude. Thrown inside cpu/emit only. LlvmCode::defect makes a
+/// diagnostic (code "internal") of it, so that a defect here never ends the host's process.
 class Defect : public std::logic_error {
  public:
   explicit Defect(const std::string& message) : std::logic_error(message) {}

@@ -34,7 +34,7 @@ void on_exhausted_memory(void*, const char*, bool) {
   leave(*landing);
 }
 
-/// This LLVM is linked statically and has no other user; its handlers are for all threads.
+/// This LLVM is linked statically and has no other user. Its handlers are for all threads.
 void install_handlers() {
   static const bool installed = [] {
     llvm::install_fatal_error_handler(on_fatal_error);
@@ -44,14 +44,14 @@ void install_handlers() {
   (void)installed;
 }
 
-/// In a function of its own, so that no variable that changes lives across the jump. False: left by it.
+/// A separate function, so that no variable that changes is live across the jump. Returns false after a jump.
 bool run(Landing& to, llvm::function_ref<void()> work) {
   if (setjmp(to.place) != 0) return false;  // NOLINT(cert-err52-cpp): see fatal.hpp
   work();
   return true;
 }
 
-/// Guarded work may guard a part of itself.
+/// Guarded work may run other guarded work.
 class Landed {
  public:
   explicit Landed(Landing& to) : before_(landing) { landing = &to; }

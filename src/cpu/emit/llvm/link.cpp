@@ -18,7 +18,7 @@ namespace {
 
 using llvm::object::ELF64LEObjectFile;
 
-/// jmp *displacement(%rip), filled up.
+/// jmp *displacement(%rip), padded to 8 bytes.
 constexpr unsigned char kStub[] = {0xff, 0x25, 0, 0, 0, 0, 0xcc, 0xcc};
 constexpr std::size_t kStubOperand = 2;
 constexpr std::size_t kSlotBytes = 8;
@@ -56,7 +56,7 @@ class Linker {
   static bool is_code(const llvm::object::ELFSectionRef& section) {
     return (section.getFlags() & llvm::ELF::SHF_EXECINSTR) != 0;
   }
-  /// Unwinding tables are not used: emitted code does not unwind (set_function_attributes).
+  /// Emitted code does not unwind (set_function_attributes), so unwinding tables are not loaded.
   static bool is_loaded(const llvm::object::ELFSectionRef& section) {
     return (section.getFlags() & llvm::ELF::SHF_ALLOC) != 0 && section.getSize() != 0 &&
            section.getType() != llvm::ELF::SHT_X86_64_UNWIND && take(section.getName()) != ".eh_frame";
@@ -72,7 +72,7 @@ class Linker {
     }
   }
 
-  /// The section ".text" is the first: offsets in it are offsets in the image (sites.hpp).
+  /// The section ".text" comes first: offsets in it are offsets in the image (sites.hpp).
   void lay_out_sections(bool code) {
     std::vector<llvm::object::ELFSectionRef> sections;
     for (const llvm::object::ELFSectionRef section : file_.sections())
@@ -120,7 +120,7 @@ class Linker {
     }
   }
 
-  /// The address in the image of a symbol that it defines, or of the stub that jumps to the symbol.
+  /// The address in the image of a symbol that the image defines, or of the stub that jumps to the symbol.
   std::size_t address_of(const llvm::object::ELFRelocationRef& relocation) const {
     const llvm::object::ELFSymbolRef symbol = *relocation.getSymbol();
     const llvm::object::section_iterator section = take(symbol.getSection());
@@ -161,18 +161,18 @@ class Linker {
     for (const llvm::object::ELFSymbolRef symbol : file_.symbols())
       if (take(symbol.getName()) == llvm::StringRef(entry)) {
         const llvm::object::section_iterator section = take(symbol.getSection());
-        if (section == file_.section_end()) continue;  // the file's name
+        if (section == file_.section_end()) continue;  // the symbol is the name of the file
         if (const auto offset = section_offsets_.find(section->getIndex()); offset != section_offsets_.end())
           return offset->second + take(symbol.getValue());
       }
     throw Defect("its object has no function " + std::string(entry));
   }
 
-  static constexpr std::size_t kMostAlignment = 4096;  // images begin at a page
+  static constexpr std::size_t kMostAlignment = 4096;  // images are aligned to a page
 
   const ELF64LEObjectFile& file_;
   LinkedCode code_;
-  std::map<std::uint64_t, std::size_t> section_offsets_;  ///< of loaded sections, by index
+  std::map<std::uint64_t, std::size_t> section_offsets_;  ///< by index, offsets of the loaded sections
   std::map<std::string, std::size_t> helper_index_;
   std::size_t stubs_ = 0;
 };

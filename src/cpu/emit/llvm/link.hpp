@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An object of LLVM's in memory -> linked code, position-independent (cpu/code/image.hpp).
+// Links an object of LLVM in memory to position-independent code (cpu/code/image.hpp).
 #pragma once
 
 #include <llvm/Support/MemoryBufferRef.h>
@@ -11,9 +11,9 @@
 
 namespace quern::cpu::emit {
 
-/// Lays the sections of `object` out and applies its relocations. Functions that the object does not define
-/// become helpers. Errors (code "internal"): no function `entry`, or a relocation of a kind that does not
-/// occur in emitted code.
+/// Lays out the sections of `object` and applies its relocations. Functions that the object does not define
+/// become helpers. Errors (code "internal"): no function `entry`, or a kind of relocation that emitted code
+/// does not use.
 Expected<LinkedCode> link_object(llvm::MemoryBufferRef object, std::string_view entry);
 
 }  // namespace quern::cpu::emit

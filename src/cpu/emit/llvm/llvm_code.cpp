@@ -31,7 +31,8 @@ Expected<void> LlvmCode::guarded(llvm::function_ref<Expected<void>()> work) {
   return *std::move(result);
 }
 
-/// LLVM's objects may point into frames that a jump has left (fatal.hpp).
+/// Releases LLVM's objects without destroying them: they may point into frames that a jump has left
+/// (fatal.hpp).
 void LlvmCode::abandon() noexcept {
   static_cast<void>(passes.release());
   static_cast<void>(analyses_.release());

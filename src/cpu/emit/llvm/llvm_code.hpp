@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLVM IR of one kernel, with the objects of LLVM's that it lives in.
+// LLVM IR of one kernel, with the LLVM objects that own it.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>
@@ -21,18 +21,18 @@ namespace quern::cpu::emit {
 
 class LlvmCode {
  public:
-  /// An empty module for `target`, which must live as long.
+  /// Creates an empty module for `target`, which must outlive this object.
   LlvmCode(const std::string& name, llvm::TargetMachine& target, unsigned level);
   ~LlvmCode() = default;
   LlvmCode(const LlvmCode&) = delete;
   LlvmCode& operator=(const LlvmCode&) = delete;
 
-  /// Runs `work`, which calls LLVM, under its guard (fatal.hpp). After an error that LLVM ended it with,
-  /// LLVM's objects are left as they are and never destroyed.
+  /// Runs `work`, which calls LLVM, inside guard_llvm() (fatal.hpp). If a fatal error of LLVM ends the work,
+  /// LLVM's objects are never destroyed.
   Expected<void> guarded(llvm::function_ref<Expected<void>()> work);
   /// LLVM's analyses of the module, computed at their first use.
   Analyses& analyses();
-  /// Forgets them, for changes that do not keep them.
+  /// Invalidates the analyses after changes that do not preserve them.
   void forget_analyses();
   /// The error for a defect in quern.
   Diagnostic defect(const std::string& what) const;
@@ -40,13 +40,13 @@ class LlvmCode {
   std::string kernel;
   unsigned opt_level = 2;
   llvm::TargetMachine& machine;
-  std::unique_ptr<llvm::TargetMachine> owned_machine;  ///< `machine`, or null if another owns it
+  std::unique_ptr<llvm::TargetMachine> owned_machine;  ///< owns `machine`; null if another object owns it
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::Module> module;
-  std::unique_ptr<llvm::MemoryBuffer> object;         ///< null before make_object()
-  std::unique_ptr<llvm::FunctionPassManager> passes;  ///< the pass that runs, or ran last
-  std::set<const llvm::Function*> small;              ///< are combined twice (optimise.cpp)
-  // For the image.
+  std::unique_ptr<llvm::MemoryBuffer> object;         ///< null until make_object() was called
+  std::unique_ptr<llvm::FunctionPassManager> passes;  ///< the pass that is running, or ran last
+  std::set<const llvm::Function*> small;              ///< functions that are combined twice (optimise.cpp)
+  // Data for the image.
   std::uint32_t frame_bytes = 0;
   bool waits = false;
 

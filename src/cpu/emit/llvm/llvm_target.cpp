@@ -31,18 +31,18 @@ void set_option(llvm::StringRef name, T value) {
 /// Sets code generator options that LLVM exposes only as command-line options. This LLVM is linked
 /// statically, so its options affect no other user of LLVM in the process.
 void set_options() {
-  // optimise.cpp runs this pass itself, except where it takes too long.
+  // optimise.cpp runs this pass, except for functions for which it takes too long.
   set_option("disable-lsr", true);
   // LLVM compares each memory access of a block with up to this many others; with LLVM's default of 1,000
   // this takes most of the compile time of a long kernel. Measured: the kernels of tools/bench run as fast
   // with 250 as with 1,000.
   set_option("dag-maps-huge-region", 250u);
-  // It looks for words of masks to keep in mask registers, in time that grows with the square of a long
-  // kernel's length.
+  // This pass looks for mask words to keep in mask registers. Its time is quadratic in the length of a
+  // kernel.
   set_option("disable-x86-domain-reassignment", true);
-  // This pass splits copies of 16 and 32 bytes if narrower stores come before them. It fails with a fatal
-  // error for a masked load with a constant mask, whose size LLVM does not keep, and it would split the
-  // volatile 16-byte loads that implement ordered accesses of PTX.
+  // This pass splits copies of 16 and 32 bytes if they follow narrower stores. It causes a fatal error for a
+  // masked load with a constant mask, whose size LLVM does not keep, and it would split the volatile 16-byte
+  // loads that implement ordered accesses of PTX.
   set_option("x86-disable-avoid-SFB", true);
 }
 
@@ -56,7 +56,7 @@ const llvm::Target& x86_target() {
     std::string error;
     return llvm::TargetRegistry::lookupTarget(kTriple, error);
   }();
-  if (target == nullptr) std::abort();  // the X86 target is linked in: nothing but a broken build gets here
+  if (target == nullptr) std::abort();  // the X86 target is linked in, so this happens only in a broken build
   return *target;
 }
 
@@ -72,7 +72,7 @@ const char* class_cpu(Isa isa) {
   return "x86-64";
 }
 
-/// Detected once: it takes as long as emitting a small kernel.
+/// Detected once, since that takes as long as emitting a small kernel.
 struct HostCpu {
   std::string name = llvm::sys::getHostCPUName().str();
   std::string features;
@@ -106,7 +106,7 @@ std::string host_identity() {
 
 bool has_class(Isa isa) {
   if (isa > widest_isa()) return false;
-  // Instructions that the code generator uses for the class, beyond those that widest_isa() requires.
+  // Instructions that the code generator uses for the class, in addition to those that widest_isa() requires.
   constexpr const char* kOfAvx2[] = {"bmi", "lzcnt", "movbe", "popcnt", "pclmul", "sse4.2"};
   const auto host = llvm::sys::getHostCPUFeatures();
   return isa == Isa::baseline ||

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine that code is made for. Uses no global LLVM option and initialises only the X86 target.
-// Thread-safe.
+// Creates the target machine. Uses no global LLVM option and initialises only the X86 target. Thread-safe.
 #pragma once
 
 #include <llvm/Target/TargetMachine.h>
@@ -12,25 +11,24 @@
 
 namespace quern::cpu::emit {
 
-/// This processor if `isa` is the widest it has and the code need not be `portable`; otherwise a processor of
-/// that class, so that text of any class can be inspected. Position-independent code; a product and a sum are
-/// never fused (PTX has explicit fma instructions).
+/// Targets this processor if `isa` is its widest instruction set and the code need not be `portable`;
+/// otherwise a processor of that class, so that code for any class can be inspected. Code is
+/// position-independent. A multiplication and an addition are never fused (PTX has explicit fma
+/// instructions).
 std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_level, bool portable = false);
 
 /// Sets the attributes of every emitted function: 512-bit registers if the ISA has them, no unwinding, and a
-/// probe of every page of a large frame, so that recursion hits the guard page of the stack and never jumps
-/// over it.
+/// probe of every page of a large frame, so that recursion always hits the guard page of the stack.
 void set_function_attributes(llvm::Function& function, Isa isa);
 
-/// This processor's name and features, and LLVM's version: all that make_target_machine() asks the system
-/// for.
+/// This processor's name and features, and LLVM's version: everything that make_target_machine() gets from
+/// the system.
 std::string host_identity();
 
 /// True if this processor has the instructions of portable code for `isa`.
 bool has_class(Isa isa);
 
-/// The widest instruction set of this processor that the emitter uses, without regard to the environment
-/// variable.
+/// The widest instruction set of this processor that the emitter uses, ignoring the environment variable.
 Isa widest_isa();
 
 }  // namespace quern::cpu::emit

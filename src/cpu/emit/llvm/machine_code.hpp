@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLVM IR -> object or assembly.
+// Generates objects or assembly from LLVM IR.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -13,11 +13,11 @@
 
 namespace quern::cpu::emit {
 
-/// An ELF object in memory. Changes `module`. Errors (code "internal"): code that LLVM's code generator
-/// rejects.
+/// Generates an ELF object in memory. Changes `module`. Errors (code "internal"): LLVM's code generator
+/// rejects the code.
 Expected<std::unique_ptr<llvm::MemoryBuffer>> make_object(llvm::Module& module, llvm::TargetMachine& machine);
 
-/// Assembly text.
+/// Generates assembly text.
 Expected<std::string> make_assembly(llvm::Module& module, llvm::TargetMachine& machine);
 
 }  // namespace quern::cpu::emit

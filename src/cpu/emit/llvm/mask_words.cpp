@@ -13,7 +13,7 @@ namespace {
 
 using llvm::Value;
 
-/// The lanes of a mask type, or 0: masks narrower than a byte are not kept in mask registers.
+/// The number of lanes of a mask type, or 0: masks narrower than a byte are not kept in mask registers.
 unsigned lanes_of(const llvm::Type* type) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
   if (vector == nullptr || !vector->getElementType()->isIntegerTy(1)) return 0;
@@ -55,7 +55,7 @@ class MaskWords {
     inst.eraseFromParent();
   }
 
-  /// The word that a mask was made from; null if it is a comparison of lanes.
+  /// The word that a mask was converted from, or null for a comparison of lanes.
   Value* word_of(llvm::IRBuilder<>& b, Value* mask) {
     if (const auto found = words_.find(mask); found != words_.end()) return found->second;
     if (const auto* constant = llvm::dyn_cast<llvm::Constant>(mask)) return word_of_constant(b, *constant);

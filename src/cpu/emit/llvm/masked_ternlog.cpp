@@ -17,7 +17,7 @@ using llvm::Value;
 
 constexpr unsigned kRegisterBits = 512;
 
-/// A choice lane by lane between vectors that the instruction can mask.
+/// True for a lane-wise select between vectors that the instruction can mask.
 bool masks_lanes(const llvm::SelectInst& select) {
   const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(select.getType());
   if (type == nullptr || !select.getCondition()->getType()->isVectorTy()) return false;
@@ -35,7 +35,7 @@ bool is_logic(const Value* value) {
   return operation != nullptr && operation->isBitwiseLogicOp();
 }
 
-/// Assembly takes a register at a time.
+/// Hides a value in inline assembly, one register at a time.
 Value* hidden(llvm::IRBuilder<>& b, Value* value) {
   auto* const type = llvm::cast<llvm::FixedVectorType>(value->getType());
   const unsigned part = std::min(type->getNumElements(), kRegisterBits / type->getScalarSizeInBits());

@@ -8,8 +8,8 @@
 
 namespace quern::cpu::emit {
 
-/// The same value, but unknown to LLVM's optimisers: an empty inline assembly, which costs no instruction.
-/// `where`: 'r', an integer register, or 'v', a vector register.
+/// Returns the same value, which LLVM's optimisers know nothing about: an empty inline assembly that costs no
+/// instruction. `where`: 'r', an integer register, or 'v', a vector register.
 inline llvm::Value* opaque(llvm::IRBuilder<>& b, llvm::Value* value, char where) {
   llvm::Type* const type = value->getType();
   const std::string constraints = std::string("=") + where + ",0";

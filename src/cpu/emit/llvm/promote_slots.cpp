@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A phi is placed where a slot is alive and different definitions reach: on the iterated dominance frontier
-// of its definitions (R. Cytron et al., "Efficiently Computing Static Single Assignment Form", TOPLAS 1991),
-// with the frontiers of all blocks computed once (K. Cooper, T. Harvey, K. Kennedy, "A Simple, Fast Dominance
+// A phi is placed where a slot is live and different definitions reach: on the iterated dominance frontier of
+// its definitions (R. Cytron et al., "Efficiently Computing Static Single Assignment Form", TOPLAS 1991). The
+// frontiers of all blocks are computed once (K. Cooper, T. Harvey, K. Kennedy, "A Simple, Fast Dominance
 // Algorithm", 2001).
 #include "cpu/emit/llvm/promote_slots.hpp"
 
@@ -19,14 +19,14 @@
 namespace quern::cpu::emit {
 namespace {
 
-using Block = std::uint32_t;  ///< by reverse post-order: the entry is 0
+using Block = std::uint32_t;  ///< number in reverse post-order; the entry is 0
 constexpr Block kNoBlock = 0xffffffffu;
 
-/// The blocks that can be reached.
+/// The reachable blocks.
 struct Graph {
   std::vector<llvm::BasicBlock*> blocks;
   std::vector<Block> idom;
-  std::vector<std::vector<Block>> preds;     ///< one for each edge; kNoBlock: cannot be reached
+  std::vector<std::vector<Block>> preds;     ///< one for each edge; kNoBlock: an unreachable block
   std::vector<std::vector<Block>> frontier;  ///< the dominance frontier of each block
 };
 
@@ -37,7 +37,7 @@ void find_frontiers(Graph& graph) {
     for (Block at : graph.preds[join])
       for (; at != kNoBlock && at != graph.idom[join]; at = graph.idom[at]) {
         std::vector<Block>& frontier = graph.frontier[at];
-        if (!frontier.empty() && frontier.back() == join) break;  // and so have the blocks above
+        if (!frontier.empty() && frontier.back() == join) break;  // the blocks above have it too
         frontier.push_back(join);
       }
   }
@@ -73,11 +73,12 @@ bool is_whole_access(const llvm::User* user, const llvm::AllocaInst* slot) {
          store->getValueOperand()->getType() == slot->getAllocatedType();
 }
 
-/// A slot, and its remaining accesses after each block has been processed alone.
+/// A slot, and its remaining accesses after each block has been processed separately.
 struct Slot {
   llvm::AllocaInst* memory = nullptr;
-  std::vector<std::pair<Block, llvm::StoreInst*>> stores;  ///< the last of each block
-  std::vector<std::pair<Block, llvm::LoadInst*>> loads;    ///< the first, before any store
+  std::vector<std::pair<Block, llvm::StoreInst*>> stores;  ///< the last store in each block
+  /// the first load in each block that precedes any store
+  std::vector<std::pair<Block, llvm::LoadInst*>> loads;
 };
 
 class Promoter {
@@ -98,7 +99,7 @@ class Promoter {
  private:
   /// Facts about one block for the current slot.
   struct Facts {
-    std::uint32_t slot = 0;  ///< the slot that the other members describe: its number, from 1
+    std::uint32_t slot = 0;  ///< number of the slot that the other members describe, from 1
     bool alive = false;      ///< its content at the block's start is read here or later
     llvm::StoreInst* store = nullptr;
     llvm::PHINode* phi = nullptr;
@@ -123,7 +124,7 @@ class Promoter {
     return found == index_.end() ? slots_.size() : found->second;
   }
 
-  /// Loads behind another access of the same block are replaced; the rest is recorded.
+  /// Replaces loads that follow another access in the same block, and records the other accesses.
   void scan(Block block) {
     for (llvm::Instruction& each : llvm::make_early_inc_range(*graph_.blocks[block])) {
       if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&each)) {
@@ -173,7 +174,7 @@ class Promoter {
       for (std::size_t i = 0; i < graph_.preds[block].size(); ++i)
         phi->setIncomingValue(static_cast<unsigned>(i), at_end(graph_.preds[block][i]));
     }
-    // All contents are found before the first load is replaced: a recorded content may be a load.
+    // Find all contents before replacing the first load, because a recorded content may be a load.
     std::vector<llvm::Value*> contents;
     for (const auto& [block, load] : slot.loads) contents.push_back(at_start(block));
     for (std::size_t i = 0; i < contents.size(); ++i) replace(slot.loads[i].second, contents[i]);
@@ -213,7 +214,7 @@ class Promoter {
     return phis;
   }
 
-  /// A phi whose operands are all undefined so far.
+  /// Creates a phi whose operands are undefined so far.
   llvm::PHINode* make_phi(Block block, llvm::Type* type) {
     llvm::BasicBlock* at = graph_.blocks[block];
     llvm::PHINode* phi =
@@ -228,7 +229,8 @@ class Promoter {
     return here.store != nullptr ? here.store->getValueOperand() : at_start(block);
   }
 
-  /// If one definition reaches a block, it starts with the value at the end of its immediate dominator.
+  /// If one definition reaches a block, the slot has at its start the value at the end of the immediate
+  /// dominator.
   llvm::Value* at_start(Block block) {
     std::vector<Block> path;
     llvm::Value* content = nullptr;

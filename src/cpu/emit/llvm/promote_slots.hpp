@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slots of values -> SSA form, in time that grows with the blocks in which the slots are alive.
+// Turns the slots of values into SSA form, in time proportional to the number of blocks in which the slots
+// are live.
 #pragma once
 
 #include <llvm/IR/Dominators.h>
@@ -7,12 +8,12 @@
 
 namespace quern::cpu::emit {
 
-/// Replaces the variables (allocas of the entry block) of `function` that are loaded and stored whole and
-/// nothing else by values and as few phis as that needs; the others stay. A variable that is read before it
-/// is written is undef. Keeps the blocks and `dominators`.
+/// Replaces variables (allocas of the entry block) of `function` by values and as few phis as necessary. Only
+/// variables whose uses are loads and stores of the whole variable are replaced. A variable that is read
+/// before it is written is undef. Keeps the blocks and `dominators`.
 ///
-/// Replaces LLVM's own pass, which for each variable visits all blocks that its definitions dominate: with a
-/// variable for each value, its time is quadratic in the size of the kernel.
+/// This replaces LLVM's own pass. For each variable, that pass visits all blocks that its definitions
+/// dominate. With a variable for each value, its time is quadratic in the size of the kernel.
 void promote_slots(llvm::Function& function, const llvm::DominatorTree& dominators);
 
 }  // namespace quern::cpu::emit

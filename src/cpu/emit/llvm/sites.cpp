@@ -14,7 +14,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// Holds the scope of all sites while code is emitted.
+/// Name of the scope of all sites while code is emitted.
 constexpr const char* kScope = "quern.sites";
 
 llvm::DISubprogram* make_scope(llvm::DIBuilder& builder, llvm::DIFile* file, llvm::StringRef name) {
@@ -125,7 +125,7 @@ std::vector<CodeSite> read_sites(llvm::MemoryBufferRef object, const ir::Module&
     if (const llvm::DWARFDebugLine::LineTable* const table = context->getLineTableForUnit(unit.get()))
       for (const llvm::DWARFDebugLine::Row& row : table->Rows)
         sites.push_back(site_of(of, row.Address.Address, row.EndSequence ? 0 : row.Line));
-  // Stable, and a few steps each: rows are in order but for where a sequence begins.
+  // A stable sort that takes few steps: rows are in order except at the starts of sequences.
   const auto before = [](const CodeSite& a, const CodeSite& b) { return a.offset < b.offset; };
   for (auto site = sites.begin(); site != sites.end(); ++site)
     std::rotate(std::upper_bound(sites.begin(), site, *site, before), site, site + 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps machine code to instructions of the IR by LLVM's line tables: a site is an instruction, and its number
-// takes the place of a line number. Computed only when a fault is to be explained: the same module is then
+// Maps machine code to instructions of the IR by means of LLVM's line tables: a site is an instruction, and
+// its number replaces the line number. Computed only when a fault must be explained: the same module is then
 // compiled again with debug locations, which do not change the code.
 #pragma once
 
@@ -16,20 +16,19 @@
 
 namespace quern::cpu::emit {
 
-/// Before emission: the instructions of `module` shall have sites.
+/// Called before emission, if the instructions of `module` need sites.
 void begin_sites(llvm::Module& module);
-/// Null without begin_sites().
+/// Null if begin_sites() was not called.
 llvm::DISubprogram* scope_of_sites(const llvm::Module& module);
-/// Gives the instructions that `builder` makes from now on the site `value` of `function`, a function of
-/// `of`.
+/// Instructions that `builder` creates from now on get the site `value` of `function`, a function of `of`.
 void set_site(llvm::IRBuilder<>& builder, llvm::DISubprogram& scope, const ir::Module& of,
               const ir::Function& function, ir::Value value);
-/// Code that `builder` makes from here on belongs to no instruction.
+/// Instructions that `builder` creates from now on have no site.
 void clear_site(llvm::IRBuilder<>& builder);
-/// After emission, before the optimiser.
+/// Called after emission and before the optimiser.
 void end_sites(llvm::Module& module);
 
-/// By the offset in the code, ascending; each reaches to the next one's begin.
+/// Returns the sites in ascending order of offsets in the code; each site ends where the next one begins.
 std::vector<CodeSite> read_sites(llvm::MemoryBufferRef object, const ir::Module& of);
 /// A digest of the object's code before linking: equal code has equal digests.
 std::uint64_t code_digest(llvm::MemoryBufferRef object);

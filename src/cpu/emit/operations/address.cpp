@@ -22,7 +22,7 @@ namespace Intrinsic = llvm::Intrinsic;
 
 bool fits_int32(std::int64_t value) { return value >= INT32_MIN && value <= INT32_MAX; }
 
-/// The part of the instruction's own offset that is added after the check; the gaps limit it. None for
+/// The part of the instruction's own offset that is added after the check; the gaps limit it. 0 for
 /// parameters.
 std::int64_t added_after_check(const Access& access) {
   constexpr std::int64_t kMost = engine::kCompactReachBytes / 2;
@@ -49,8 +49,8 @@ Value* displaced(Context& context, Value* address, std::int64_t displacement) {
                                      bits(address->getType(), static_cast<std::uint64_t>(displacement)));
 }
 
-/// The pointer to `address` in shared memory of a compact window, kCompactReachBytes added or
-/// subtracted: an address before shared memory may be that of a lane that does not run.
+/// The pointer to `address` in shared memory of a compact window. kCompactReachBytes are added before the
+/// check and subtracted after it, since the address of a lane that does not run may be before shared memory.
 Value* checked_shared(const Access& access, Value* base, Value* address) {
   constexpr std::uint32_t kReach = engine::kCompactReachBytes;
   constexpr std::uint32_t kMost = engine::kCompactSharedBytes + 2 * kReach;
@@ -63,8 +63,8 @@ Value* checked_shared(const Access& access, Value* base, Value* address) {
   return advance(c, start, -static_cast<std::int64_t>(kReach));
 }
 
-/// The checked pointer of a scalar address that lies at `offset` from `base`, which is a lane's address
-/// without displacement. Offsets added to it later must stay within a gap.
+/// The checked pointer of a scalar address, which is at `offset` from `base`, the address of a lane without
+/// displacement. Offsets added to the pointer later must stay within a gap.
 Value* checked_pointer(const Access& access, Value* base, std::int64_t offset) {
   Context& context = access.context;
   llvm::IRBuilder<>& b = context.builder();
@@ -94,7 +94,7 @@ Value* extended_coefficient(Context& context, const analysis::Term& term) {
                           : b.CreateZExt(coefficient, b.getInt64Ty());
 }
 
-/// The pattern's base plus what the terms with runtime coefficients add in `lane`.
+/// The pattern's base plus the terms with runtime coefficients, in `lane`.
 Value* runtime_base(const Access& access, unsigned lane) {
   llvm::IRBuilder<>& b = access.context.builder();
   Value* base = access.context.scalar(access.address);
@@ -109,7 +109,7 @@ Value* runtime_base(const Access& access, unsigned lane) {
 LanePointers local_pointers(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
-  // Areas are far below 2^26 bytes (engine: local_stride), so 32-bit indices reach all 32 of them.
+  // Areas are much smaller than 2^26 bytes (engine: local_stride), so 32-bit indices reach all 32 of them.
   Value* const stride = c.local_stride();
   Value* const lane_starts =
       b.CreateMul(lane_numbers(c, 32), splat(c, b.CreateTrunc(stride, b.getInt32Ty())));
@@ -157,7 +157,7 @@ LanePointers offset_pointers(const Access& access) {
   if (width_of(index->getType()) < 32) {
     index = pattern.index_signed ? b.CreateSExt(index, words) : b.CreateZExt(index, words);
   } else if (!pattern.index_signed) {
-    // Gathers take signed indices: counted from the middle of the unsigned range.
+    // Gathers take signed indices, so an unsigned index is relative to the middle of its range.
     index = b.CreateXor(index, bits(words, 0x80000000u));
     base = advance(c, base, pattern.scale << 31);
   }
@@ -199,7 +199,7 @@ Access::Access(Context& context_, ir::Value value, ir::Type element_)
       element_bytes(ir::byte_size(element_)),
       count(inst.attr.count),
       displacement(static_cast<std::int64_t>(inst.imm)) {
-  // Local memory is separate for each lane, for any offsets; parameters are checked last.
+  // Each lane has separate local memory, whatever the offsets are. Parameters are checked last.
   const analysis::LanePattern& pattern = context.pattern(address);
   if (space == ir::Space::local || (space == ir::Space::param && pattern.kind != LanePatternKind::uniform))
     return;
@@ -284,7 +284,7 @@ Value* gather_pointers(Context& context, const LanePointers& pointers, std::int6
 }
 
 Value* load_invariant(Context& context, llvm::Type* type, Value* pointer) {
-  // Parameters of packed structures need no alignment.
+  // Parameters in packed structures may have any alignment.
   llvm::LoadInst* const load = context.builder().CreateAlignedLoad(type, pointer, llvm::Align(1));
   load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context.llvm(), {}));
   return load;

@@ -16,7 +16,7 @@ using analysis::LanePattern;
 using analysis::LanePatternKind;
 using llvm::Value;
 
-/// The alignment that the access requires. Parameters of packed structures may lie anywhere.
+/// The alignment that the access requires. Parameters of packed structures may have any alignment.
 std::uint32_t demanded(const Access& access) {
   if (access.space == ir::Space::param) return 1;
   const std::uint32_t bytes = access.inst.attr.alignment == 0 ? access.bytes() : access.inst.attr.alignment;
@@ -33,7 +33,7 @@ bool lanes_agree(const LanePattern& pattern, std::uint32_t mask) {
   });
 }
 
-/// The bits of all running lanes' addresses, one over the other.
+/// The bitwise or of the addresses of all running lanes.
 Value* bits_of_lanes(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();

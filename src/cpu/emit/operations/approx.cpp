@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The .approx instructions (PTX ISA: "Floating Point Instructions"). The same bits on every processor:
-// polynomials in fma arithmetic, or the correctly rounded operation where the processor has it. Bounds, PTX's
-// and the ones here (tests/unit/cpu/operations):
+// The .approx instructions (PTX ISA: "Floating Point Instructions"). Results have the same bits on every
+// processor: they are polynomials in fma arithmetic, or the correctly rounded operation if the processor has
+// it. Error bounds of PTX and of this file (tests/unit/cpu/operations):
 //
 // * div.approx, div.full: 2 ulp; here correctly rounded. div.approx gives 0 for 2^126 < |b|, NaN if a is
 //   infinite.
@@ -58,7 +58,7 @@ Value* exp2(Operands& o, Value* x) {
   llvm::IRBuilder<>& b = o.b;
   llvm::Type* const type = x->getType();
   llvm::Type* const word = as_integer(type);
-  // Beyond these every result is 0 or infinite; NaN passes.
+  // Beyond these bounds, every result is 0 or infinite; NaN is not changed.
   Value* bounded = b.CreateSelect(b.CreateFCmpOLT(x, real(type, -152)), real(type, -152), x);
   bounded = b.CreateSelect(b.CreateFCmpOGT(bounded, real(type, 129)), real(type, 129), bounded);
   Value* const shifted = b.CreateFAdd(bounded, real(type, kRounder));
@@ -67,7 +67,7 @@ Value* exp2(Operands& o, Value* x) {
       o, fraction,
       {0x1.446c82p-13, 0x1.5f0896p-10, 0x1.3b29e4p-7, 0x1.c6af6cp-5, 0x1.ebfbe0p-3, 0x1.62e430p-1});
   Value* const mantissa = fused_multiply_add(o.context, slope, fraction, real(type, 1.0));
-  // 2^k in two steps, so that only the last, towards a subnormal, rounds.
+  // Multiply by 2^k in two steps, so that only the last one, towards a subnormal, rounds.
   Value* const k = b.CreateSub(b.CreateBitCast(shifted, word), bits(word, 0x4b400000));
   Value* const half = b.CreateAShr(k, 1);
   return b.CreateFMul(b.CreateFMul(mantissa, power_of_two(o, half)), power_of_two(o, b.CreateSub(k, half)));
@@ -108,12 +108,12 @@ Value* sine(Operands& o, Value* x, unsigned quarters) {
   Value* r = fused_multiply_add(c, k, real(type, 0x1.921fb6p+0), x);
   r = fused_multiply_add(c, k, real(type, -0x1.777a5cp-25), r);
   r = fused_multiply_add(c, k, real(type, -0x1.ee59dap-50), r);
-  r = b.CreateSelect(b.CreateFCmpOEQ(k, real(type, 0)), x, r);  // keeps the sign of zero
-  // If x is too large to be reduced, the result is meaningless, but stays within [-1, 1].
+  r = b.CreateSelect(b.CreateFCmpOEQ(k, real(type, 0)), x, r);  // preserves the sign of zero
+  // If x is too large to be reduced, the result is meaningless but within [-1, 1].
   r = b.CreateSelect(b.CreateFCmpOLT(r, real(type, -1)), real(type, -1), r);
   r = b.CreateSelect(b.CreateFCmpOGT(r, real(type, 1)), real(type, 1), r);
   Value* const z = b.CreateFMul(r, r);
-  // A product at the end, so that the sign of zero stays.
+  // The last operation is a product, so that the sign of zero is preserved.
   Value* const sine_of_r =
       b.CreateFMul(r, polynomial(o, z, {-0x1.9aaf18p-13, 0x1.110bf8p-7, -0x1.555552p-3, 1.0}));
   Value* const cosine_of_r = polynomial(o, z, {0x1.9bb1c2p-16, -0x1.6c1274p-10, 0x1.555554p-5, -0.5, 1.0});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomics: selects the implementation. Lanes take their turns in lane order. An operation on one address
-// whose result is not used is first reduced over the warp, floating-point sums in lane order too, so that a
-// run gives the same result each time.
+// Selects the implementation of atomics. Lanes are processed in lane order. An operation on one address whose
+// result is not used is first reduced over the warp; floating-point sums are in lane order too, so that every
+// run gives the same result.
 #include <llvm/IR/Intrinsics.h>
 
 #include <optional>
@@ -23,7 +23,7 @@ namespace Intrinsic = llvm::Intrinsic;
 struct Reduction {
   AtomicOp op;
   Intrinsic::ID over_lanes;
-  std::uint64_t identity;  ///< for lanes that do not run; of 64 bits, narrower types take the low ones
+  std::uint64_t identity;  ///< operand of lanes that do not run; narrower types use its low bits
 };
 constexpr Reduction kReductions[] = {
     {AtomicOp::add, Intrinsic::vector_reduce_add, 0},
@@ -51,7 +51,7 @@ llvm::Constant* identity_of(const Reduction& row, llvm::Type* type) {
 
 bool is_idempotent(AtomicOp op) { return op != AtomicOp::add && op != AtomicOp::xor_; }
 
-/// The operands of the running lanes as one.
+/// Reduces the operands of the running lanes to one.
 Value* reduce_integers(const Access& access, const Reduction& row) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
@@ -80,12 +80,12 @@ Value* sum_reals(const Access& access) {
   return sum;
 }
 
-/// Returns the old value.
+/// Emits one operation; returns the old value.
 Value* update_once(const Access& access, Value* operand) {
   return update(access, uniform_pointer(access), operand, nullptr);
 }
 
-/// Emits one operation for the warp if that is equivalent to 32; false if it is not.
+/// Emits one operation for the warp if it is equivalent to 32 operations; otherwise returns false.
 bool emit_reduced(const Access& access) {
   const AtomicOp op = access.inst.attr.atomic;
   if (access.layout.kind != LayoutKind::uniform || !access.inst.attr.unused_result) return false;
@@ -99,8 +99,9 @@ bool emit_reduced(const Access& access) {
   return true;
 }
 
-/// Emits one operation if all lanes turn out to access one address, as is common for counters: locked
-/// operations cost much more than the test. Otherwise false: nothing is emitted.
+/// Emits code that makes one operation if, at run time, all lanes access one address, as is common for
+/// counters: locked operations cost much more than the test. Returns false, without emitting code, if that is
+/// not possible.
 bool emit_met(const Access& access, ir::Value value) {
   const Reduction* const row = reduction_of(access.inst.attr.atomic);
   if (!needs_lock(access) || !access.inst.attr.unused_result || row == nullptr) return false;
@@ -128,7 +129,7 @@ bool emit_met(const Access& access, ir::Value value) {
   return true;
 }
 
-/// Sums over the lanes up to each lane, itself included.
+/// For each lane, the sum over the lanes up to and including it.
 Value* running_sums(Context& c, Value* values) {
   llvm::IRBuilder<>& b = c.builder();
   Value* const zero = llvm::Constant::getNullValue(values->getType());
@@ -141,8 +142,8 @@ Value* running_sums(Context& c, Value* values) {
   return values;
 }
 
-/// Integer sums at one address whose old values are used (a queue's counter): one operation adds them all,
-/// and each lane's old value follows from the lanes before it.
+/// Emits integer sums at one address whose old values are used (the counter of a queue): one operation adds
+/// them all, and the lanes before a lane determine its old value.
 bool emit_scanned(const Access& access, ir::Value value) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
@@ -217,7 +218,7 @@ bool accepts_atomic(const ir::Inst& inst) {
   const bool placed = space == ir::Space::generic || space == ir::Space::global || space == ir::Space::shared;
   const auto displacement = static_cast<std::int64_t>(inst.imm);
   const bool near = displacement >= INT32_MIN && displacement <= INT32_MAX;
-  // A red has no result, and its type may be left out.
+  // A red has no result, so its type may be missing.
   const bool typed = inst.type == ir::Type::none || has_update(inst.attr.atomic, inst.type) ||
                      helper_type(inst.attr.atomic, inst.type).has_value();
   return placed && near && typed && inst.attr.count == 1;

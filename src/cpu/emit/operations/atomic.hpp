@@ -11,8 +11,8 @@ bool needs_lock(const Access& access);
 
 /// True if update() supports the operation.
 bool has_update(ir::AtomicOp op, ir::Type type);
-/// The operation at `pointer`, on values of the access's memory type; `second` only for cas. Returns the old
-/// value.
+/// Emits the operation at `pointer`, on values of the access's memory type; `second` is used for cas only.
+/// Returns the old value.
 llvm::Value* update(const Access& access, llvm::Value* pointer, llvm::Value* operand, llvm::Value* second);
 
 /// Emits inline code that runs the lanes one after the other, lowest first.

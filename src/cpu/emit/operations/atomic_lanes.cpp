@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// An atomic operation at one address, and the lanes of a warp one after the other.
+// Emits an atomic operation at one address, and the loop over the lanes of a warp.
 //
-// There is no locked instruction if no other thread can access the address:
+// No locked instruction is needed if no other thread can access the address at the same time:
 //
-// * Shared memory, and any memory at the scope of the block: a block runs wholly on one worker, and its warps
-//   take turns between operations.
+// * Shared memory, and any memory at the scope of the block: a block runs entirely on one worker, and its
+//   warps change only between operations.
 // * The scopes of the GPU if there is one worker: all threads of the device run on it.
 //
-// At the scope of the system the host may access the address: the instruction is locked.
+// At the scope of the system, the host may access the address, so the instruction is locked.
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/emit/operations/atomic.hpp"

@@ -18,8 +18,8 @@ namespace Intrinsic = llvm::Intrinsic;
 Value* all_ones(llvm::Type* type) { return bits(type, ~0ull); }
 Value* zero(llvm::Type* type) { return bits(type, 0); }
 
-/// A shift amount (i32) in the width of the shifted value. A narrower type would lose high bits, so it is
-/// clamped first.
+/// Converts a shift amount (i32) to the width of the shifted value. A narrower type would lose high bits, so
+/// the amount is clamped first.
 Value* amount_in(Operands& o, Value* amount, llvm::Type* type) {
   const unsigned width = width_of(type);
   if (width < width_of(amount->getType()))
@@ -27,8 +27,8 @@ Value* amount_in(Operands& o, Value* amount, llvm::Type* type) {
   return o.b.CreateZExtOrTrunc(amount, type);
 }
 
-/// Logical shifts by any amount: 0 from the width on. LLVM's shift is poison there, and the select
-/// replaces it.
+/// Logical shift by any amount: amounts from the width on give 0. LLVM's shift is poison there, and the
+/// select replaces it.
 Value* shift_left(Operands& o, Value* value, Value* amount) {
   Value* const inside = o.b.CreateICmpULT(amount, bits(value->getType(), width_of(value->getType())));
   return o.b.CreateSelect(inside, o.b.CreateShl(value, amount), zero(value->getType()));
@@ -52,7 +52,7 @@ Value* funnel(Operands& o) {
   Value* const shifted =
       o.b.CreateIntrinsic(id, {o.type}, {o[1], o[0], o.b.CreateAnd(o[2], bits(o.type, 31))});
   if (!o.inst.attr.clamp) return shifted;
-  // A clamped shift by 32 replaces one word by the other.
+  // A clamped shift by 32 gives the other word.
   return o.b.CreateSelect(o.b.CreateICmpUGE(o[2], bits(o.type, 32)), left ? o[0] : o[1], shifted);
 }
 
@@ -75,12 +75,12 @@ Value* bfind(Operands& o) {
   return o.b.CreateSelect(o.b.CreateICmpEQ(value, zero(type)), all_ones(o.type), found);
 }
 
-/// Position and length operands count modulo 256.
+/// Position and length operands are taken modulo 256.
 Value* field_number(Operands& o, Value* number) {
   return amount_in(o, o.b.CreateAnd(number, bits(number->getType(), 0xff)), o.type);
 }
 
-/// The low `length` bits set.
+/// Returns a value with the low `length` bits set.
 Value* low_bits(Operands& o, Value* length) {
   Value* const inside = o.b.CreateICmpULT(length, bits(o.type, width_of(o.type)));
   Value* const mask = o.b.CreateSub(o.b.CreateShl(bits(o.type, 1), length), bits(o.type, 1));
@@ -92,7 +92,7 @@ Value* bfe(Operands& o) {
   Value* const position = field_number(o, o[1]);
   Value* const length = field_number(o, o[2]);
   if (!o.inst.attr.is_signed) return o.b.CreateAnd(shift_right(o, o[0], position), low_bits(o, length));
-  // Positions beyond the top read sign bits; then bit length - 1 is replicated upwards.
+  // Positions above the top read sign bits. Then bit length - 1 is replicated upwards.
   Value* const moved = shift_right_signed(o, o[0], position);
   Value* const unused = o.b.CreateSub(bits(o.type, width), length);
   Value* const partial = o.b.CreateICmpULT(o.b.CreateSub(length, bits(o.type, 1)), bits(o.type, width - 1));
@@ -121,7 +121,7 @@ constexpr std::array<std::array<std::uint16_t, 4>, 7> kModeSelectors = {{
     {0x1010, 0x3232, 0x1010, 0x3232},  // rc16
 }};
 
-/// One selector for all lanes, known now: a byte shuffle of the two words.
+/// Permutes by one selector for all lanes, known at compile time: a byte shuffle of the two words.
 Value* permute_bytes(Operands& o, std::uint64_t selector) {
   const unsigned words = o.is_vector() ? kWarpSize : 1;
   const auto bytes = llvm::FixedVectorType::get(o.b.getInt8Ty(), words * 4);
@@ -146,7 +146,7 @@ Value* select_byte(Operands& o, Value* selector, unsigned at) {
   Value* const nibble = b.CreateLShr(selector, at * 4);
   Value* const from_b = b.CreateICmpNE(b.CreateAnd(nibble, bits(o.type, 4)), zero(o.type));
   Value* const shift = b.CreateShl(b.CreateAnd(nibble, bits(o.type, 3)), 3);
-  // The byte at the top of the word: an arithmetic shift then gives its sign in all bits.
+  // Move the byte to the top of the word: an arithmetic shift then copies its sign to all bits.
   Value* const top = b.CreateShl(b.CreateLShr(b.CreateSelect(from_b, o[1], o[0]), shift), 24);
   Value* const sign = b.CreateICmpNE(b.CreateAnd(nibble, bits(o.type, 8)), zero(o.type));
   Value* const byte = b.CreateSelect(sign, b.CreateLShr(b.CreateAShr(top, 31), 24), b.CreateLShr(top, 24));

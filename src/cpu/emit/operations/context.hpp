@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface to the function being emitted, for code that emits one operation. WarpBody implements it; the
-// operations use it and know nothing of blocks and versions.
+// The interface to the function under construction, for code that emits one operation. WarpBody implements
+// it. The operations use only this interface and do not depend on blocks and versions.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -16,7 +16,7 @@
 namespace quern::cpu::emit {
 
 /// The LLVM type of one lane's value. f16 and bf16 are kept as their bits: if the processor lacks a format,
-/// LLVM converts even a `select` of it to float and back, by library functions that quiet NaNs.
+/// LLVM converts even a `select` of it to float and back, with library functions that quiet NaNs.
 llvm::Type* scalar_type(llvm::LLVMContext& context, ir::Type type);
 
 class Context {
@@ -33,21 +33,22 @@ class Context {
   const analysis::LanePattern& pattern(ir::Value value) const { return analysis().patterns[value]; }
   const analysis::Residue& residue(ir::Value value) const { return analysis().residues[value]; }
 
-  /// The scalar the emitter keeps: a uniform value, or the base of an affine or offset32 one
+  /// The scalar that the emitter keeps: a uniform value, or the base of an affine or offset32 value
   /// (LanePattern::scalar()).
   virtual llvm::Value* scalar(ir::Value value) = 0;
-  /// The value in all 32 lanes, <32 x T> (<32 x i1> for i1); made from the scalar if only that is stored.
+  /// The value in all 32 lanes, <32 x T> (<32 x i1> for i1). It is computed from the scalar if only that is
+  /// stored.
   virtual llvm::Value* vector(ir::Value value) = 0;
   /// Defines `value`: a scalar if its pattern is scalar(), otherwise a <32 x T>.
   virtual void define(ir::Value value, llvm::Value* what) = 0;
-  /// The same for element `index` of a multi-result operation; `extract` reads it. The pattern is that of the
-  /// extract.
+  /// The same for element `index` of an operation with several results; `extract` reads it. The pattern is
+  /// that of the extract.
   virtual void define_element(ir::Value value, unsigned index, llvm::Value* what) = 0;
 
   /// True if all 32 lanes run (the full version of a block): no masking is needed.
   virtual bool full() const = 0;
-  /// The running lanes, <32 x i1>; all ones where full(). Never empty while an operation with an effect or a
-  /// memory access is emitted; a short run of pure operations may be executed with no lane at all.
+  /// The running lanes, <32 x i1>; all ones if full(). Never empty while an operation with an effect or a
+  /// memory access is emitted. A short sequence of pure operations may be executed without any running lane.
   virtual llvm::Value* mask() = 0;
   /// The running lanes as an i32, bit l = lane l.
   virtual llvm::Value* mask_bits() = 0;
@@ -59,7 +60,8 @@ class Context {
   virtual llvm::Value* shared_base() = 0;   ///< ptr
   virtual llvm::Value* local_base() = 0;    ///< ptr to lane 0's local memory in this warp
   virtual llvm::Value* local_stride() = 0;  ///< i64
-  virtual llvm::Value* local_begin() = 0;   ///< i64: where in a lane's local memory the function's own begins
+  /// i64: offset in a lane's local memory at which the function's own part begins
+  virtual llvm::Value* local_begin() = 0;
   /// i64: window_bytes() if the low bits `mask` of the parameter at byte `param` are `low`; otherwise 0.
   /// Computed once, not at each call.
   virtual llvm::Value* window_limit(std::uint32_t param, std::uint32_t mask, std::uint32_t low) = 0;
@@ -71,8 +73,8 @@ class Context {
 
   /// A function of helpers.hpp, declared in the module under construction.
   virtual llvm::FunctionCallee helper(std::string_view name, llvm::FunctionType* type) = 0;
-  /// A new block of the function being emitted, and the builder moved to it: for operations that need control
-  /// flow.
+  /// Creates a new block of the function under construction and moves the builder to it, for operations that
+  /// need control flow.
   virtual llvm::BasicBlock* new_block(const char* name) = 0;
 
   llvm::Type* type_of(ir::Type type);         ///< scalar_type
@@ -85,13 +87,14 @@ class Context {
   Specialisation specialisation_;
 };
 
-/// Emits one non-terminator, non-phi, non-barrier operation at the builder's position. One table inside maps
-/// ir::Op to the emitter of its family.
+/// Emits one operation (no terminator, phi or barrier) at the builder's position. A table maps ir::Op to the
+/// emitter of its family.
 void emit_operation(Context& context, ir::Value value);
 
-/// True for operations for which emit_operation has a row; the others are rejected at load by name.
+/// True for operations for which emit_operation has a row. Others are rejected at load time, with their name
+/// in the message.
 bool can_emit(ir::Op op) noexcept;
-/// The same for one instruction: also its attributes are done (space, rounding, ...).
+/// The same for an instruction: its attributes (space, rounding, ...) are supported too.
 bool can_emit(const ir::Inst& inst) noexcept;
 
 }  // namespace quern::cpu::emit

@@ -16,12 +16,12 @@ Value* zero_extend(Operands& o) { return o.b.CreateZExt(o[0], o.type); }
 Value* sign_extend(Operands& o) { return o.b.CreateSExt(o[0], o.type); }
 Value* bit_cast(Operands& o) { return o.b.CreateBitCast(o[0], o.type); }
 
-/// The source in a format that is computed in: float or double.
+/// Returns the source in a format with arithmetic: float or double.
 Value* real_source(Operands& o) {
   const ir::Type from = o.type_of_arg(0);
   if (is_narrow(from)) {
     Value* const value = widen_to_float(o, o[0], from);
-    // The bits of its NaN would be observable in a double.
+    // The bits of its NaN would be visible in a double.
     return o.inst.type == ir::Type::f64 && from == ir::Type::f16 ? canonical_float(o, value) : value;
   }
   return o.inst.attr.ftz && from == ir::Type::f32 ? flush_subnormals(o, o[0]) : o[0];
@@ -31,7 +31,7 @@ Value* real_source(Operands& o) {
 
 struct Range {
   double least;
-  double beyond;  ///< the first value too large: a power of two, exact in any format
+  double beyond;  ///< the smallest value that is too large: a power of two, exact in any format
   std::uint64_t least_bits;
   std::uint64_t greatest_bits;
 };
@@ -43,13 +43,13 @@ Range range_of(unsigned width, bool is_signed) {
   return {0.0, 2 * half, 0, top - 1 + top};
 }
 
-/// PTX: NaN gives 0, or only the sign bit if source or result is 64 bits wide.
+/// PTX: NaN gives 0, or only the sign bit if source or result has 64 bits.
 std::uint64_t nan_result(Operands& o, unsigned width) {
   const bool wide = o.type_of_arg(0) == ir::Type::f64 || width == 64;
   return wide ? std::uint64_t{1} << (width - 1) : 0;
 }
 
-/// In range by clamping before the conversion: the limits are exact in the source's format.
+/// Clamps before the conversion; the limits are exact in the source's format.
 Value* clamped_to_integer(Operands& o, Value* value, const Range& range, bool is_signed) {
   llvm::IRBuilder<>& b = o.b;
   const bool small = width_of(o.type) < 32;
@@ -62,7 +62,7 @@ Value* clamped_to_integer(Operands& o, Value* value, const Range& range, bool is
   return b.CreateTrunc(integer, o.type);
 }
 
-/// The result of the conversion is undefined for values out of range, so it is replaced after it.
+/// The conversion is undefined for values out of range, so their results are replaced after it.
 Value* replaced_to_integer(Operands& o, Value* value, const Range& range, bool is_signed) {
   llvm::IRBuilder<>& b = o.b;
   Value* const converted =
@@ -130,7 +130,7 @@ Value* from_integer(Operands& o) {
   Value* const value = !plain      ? helper_from_integer(o, target, is_signed, o.inst.attr.rounding)
                        : is_signed ? o.b.CreateSIToFP(o[0], target)
                                    : o.b.CreateUIToFP(o[0], target);
-  // Float holds every integer below 2^24, and f16 ends at 2^16: no second rounding can matter.
+  // Float represents every integer below 2^24, and f16 ends at 2^16, so no double rounding occurs.
   return is_narrow(to) ? narrow_from_float(o, value, to, o.inst.attr.rounding) : value;
 }
 
@@ -148,7 +148,7 @@ Value* double_to_float(Operands& o, Value* value, ir::Rounding rounding) {
   return redirect(o, nearest, rounding, o.b.CreateFCmpOGT(back, value), o.b.CreateFCmpOLT(back, value));
 }
 
-/// float or double -> the result's format.
+/// Converts float or double to the result's format.
 Value* to_format(Operands& o, Value* value, ir::Rounding rounding) {
   const bool is_double = value->getType()->getScalarType()->isDoubleTy();
   if (o.inst.type == ir::Type::f64) return is_double ? value : o.b.CreateFPExt(value, o.type);
@@ -162,7 +162,7 @@ Value* convert_real(Operands& o) {
   const bool integral = (o.inst.imm & 1) != 0;
   Value* value = real_source(o);
   if (integral) value = round_to_integral(o, value, o.inst.attr.rounding);
-  // Clamping before the rounding is the same as after it: 0 and 1 are exact.
+  // Clamping before or after the rounding gives the same result, since 0 and 1 are exact.
   value = to_format(o, clamp(o, value), integral ? ir::Rounding::rn : o.inst.attr.rounding);
   return o.inst.attr.ftz && o.inst.type == ir::Type::f32 ? flush_subnormals(o, value) : value;
 }
@@ -179,8 +179,8 @@ Value* saturate_integer(Operands& o) {
   llvm::Type* const type = value->getType();
   const bool to_signed = o.inst.attr.is_signed;
   const std::uint64_t top = std::uint64_t{1} << (to - 1);
-  // The greatest and least results, as numbers of the source's width; a bound that the source cannot reach is
-  // left out.
+  // The greatest and least results, as numbers of the source's width. A bound that the source cannot exceed
+  // is omitted.
   const std::uint64_t greatest = to_signed ? top - 1 : top - 1 + top;
   const bool can_exceed = from > to || (from == to && !from_signed && to_signed);
   if (from_signed && !to_signed) value = b.CreateBinaryIntrinsic(Intrinsic::smax, value, bits(type, 0));
@@ -194,7 +194,7 @@ Value* saturate_integer(Operands& o) {
 }
 
 bool accepts_real(const ir::Inst& inst) { return inst.attr.rounding != ir::Rounding::rna; }
-/// bf16 from integers is sm_90's.
+/// bf16 from integers exists from sm_90 on.
 bool accepts_from_integer(const ir::Inst& inst) { return accepts_real(inst) && inst.type != ir::Type::bf16; }
 
 constexpr Row kRows[] = {

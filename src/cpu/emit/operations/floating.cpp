@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating-point arithmetic as PTX says (ISA: "Floating Point Instructions", "Half Precision Floating Point
-// Instructions"): one rounding, no fast-math, .ftz and .sat by selects. NaNs have the processor's bits until
-// an operation reads them (lower/ssa/nan_bits.cpp).
+// Floating-point arithmetic according to PTX (ISA: "Floating Point Instructions", "Half Precision Floating
+// Point Instructions"): one rounding, no fast-math; selects implement .ftz and .sat. NaNs have the
+// processor's bits until an operation reads them (lower/ssa/nan_bits.cpp).
 //
-// f16 and bf16 are computed in float and rounded once more. For + - * / sqrt that second rounding is
-// harmless, because float has more than 2p + 1 bits (p = 11 and 8); for fma it is not, and the first rounding
-// is made odd (see narrow_fma).
+// f16 and bf16 are computed in float and then rounded again. For + - * / sqrt the second rounding is
+// harmless, because float has more than 2p + 1 bits (p = 11 and 8). For fma it is not harmless, so the first
+// rounding is to odd (see narrow_fma).
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/emit/operations/real.hpp"
@@ -23,15 +23,15 @@ Value* input(Operands& o, unsigned index) {
   return is_narrow(o.inst.type) ? widen_to_float(o, value, o.inst.type) : value;
 }
 
-/// Applies the instruction's modifiers and rounds to the result's format. (Clamping first is the same: 0 and
-/// 1 are exact.)
+/// Applies the instruction's modifiers and rounds to the result's format. (Clamping before the rounding gives
+/// the same result, since 0 and 1 are exact.)
 Value* output(Operands& o, Value* value) {
   if (o.inst.attr.relu) value = clamp_negative(o, value);
   if (o.inst.attr.sat) value = saturate(o, value);
   if (is_narrow(o.inst.type)) {
     Value* const wide = value;
     value = narrow_from_float(o, wide, o.inst.type, ir::Rounding::rn);
-    // "the result is canonical NaN": min, max and .relu
+    // PTX ISA: "the result is canonical NaN" for min, max and .relu
     const bool canonical = o.inst.attr.relu || o.inst.op == ir::Op::fmin || o.inst.op == ir::Op::fmax;
     if (canonical && o.inst.type == ir::Type::f16) value = with_canonical_nan(o, value, wide);
   }
@@ -74,7 +74,7 @@ Value* reciprocal(Operands& o) {
   return output(o, rounded_arithmetic(o, RoundedOp::div, {one, x}, o.inst.attr.rounding));
 }
 
-/// p + c with an inexact sum made odd: its error e (exact, Knuth's TwoSum) gives the direction.
+/// p + c; an inexact sum is rounded to odd. Its error e (exact by Knuth's TwoSum) gives the direction.
 Value* odd_sum(Operands& o, Value* p, Value* c) {
   llvm::IRBuilder<>& b = o.b;
   Value* const sum = b.CreateFAdd(p, c);
@@ -90,8 +90,8 @@ Value* odd_sum(Operands& o, Value* p, Value* c) {
   return from_bits(o, b.CreateSelect(b.CreateAnd(even, inexact), moved, word), sum->getType());
 }
 
-/// fma of 16-bit formats: the product is exact in float (f16) or double (bf16, whose exponents are float's);
-/// the sum, rounded to odd there, rounds to the narrow format as the exact sum would.
+/// fma of 16-bit formats: the product is exact in float (f16) or double (bf16, whose exponents are those of
+/// float). The sum, rounded to odd there, rounds to the narrow format as the exact sum would.
 Value* narrow_fma(Operands& o) {
   Value* x[] = {input(o, 0), input(o, 1), input(o, 2)};
   if (o.inst.type == ir::Type::f16) return output(o, odd_sum(o, o.b.CreateFMul(x[0], x[1]), x[2]));
@@ -109,8 +109,8 @@ Value* ffma(Operands& o) {
   return output(o, rounded_arithmetic(o, RoundedOp::fma, {x, y, z}, o.inst.attr.rounding));
 }
 
-/// The number if one operand is NaN; -0 below +0: if the operands are equal, at most their signs differ, and
-/// `or` of the bits is the lesser, `and` the greater.
+/// Returns the number if one operand is NaN; -0 is less than +0. If the operands are equal, they differ at
+/// most in their signs: the `or` of the bits is the lesser one, the `and` the greater one.
 template <bool is_min>
 Value* extremum(Operands& o) {
   llvm::IRBuilder<>& b = o.b;
@@ -129,7 +129,7 @@ Value* extremum(Operands& o) {
   return output(o, result);
 }
 
-/// For f16 and bf16, which are kept as bits: a NaN is a magnitude above that of infinity.
+/// For f16 and bf16, which are kept as bits: a NaN has a magnitude above that of infinity.
 Value* canonical_narrow(Operands& o, Value* word, ir::Type type) {
   llvm::IRBuilder<>& b = o.b;
   const std::uint64_t infinity = type == ir::Type::f16 ? 0x7c00 : 0x7f80;
@@ -145,7 +145,7 @@ Value* canonical_nan(Operands& o) {
 
 Value* sign_bit(Operands& o) { return bits(as_integer(o.type), std::uint64_t{1} << (width_of(o.type) - 1)); }
 
-/// Arithmetic on bf16 makes canonical NaNs when it rounds; operations that only change the sign do so here.
+/// bf16 arithmetic produces canonical NaNs when it rounds. Operations that only change the sign do so here.
 Value* with_sign(Operands& o, Value* word) {
   if (o.inst.type == ir::Type::bf16) word = canonical_narrow(o, word, ir::Type::bf16);
   return from_bits(o, word, o.type);
@@ -187,7 +187,7 @@ Value* test_property(Operands& o) {
     default:
       break;
   }
-  // A zero counts as normal.
+  // A zero counts as a normal number.
   Value* const zero = o.b.CreateICmpEQ(size, bits(word, 0));
   Value* const small = o.b.CreateICmpULT(size, least_normal);
   if (static_cast<ir::TestProperty>(o.inst.imm) == ir::TestProperty::subnormal)
@@ -195,7 +195,7 @@ Value* test_property(Operands& o) {
   return o.b.CreateAnd(o.b.CreateICmpULT(size, infinity), o.b.CreateOr(zero, o.b.CreateNot(small)));
 }
 
-/// Directed rounding of the 16-bit formats does not exist in PTX; rna is a conversion's.
+/// PTX has no directed rounding for 16-bit formats; rna is for conversions only.
 bool accepts_rounding(const ir::Inst& inst) {
   return inst.attr.rounding == ir::Rounding::rn ||
          (inst.attr.rounding != ir::Rounding::rna && !is_narrow(inst.type));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer arithmetic. Any lane may hold anything, also those that do not run: nothing here faults.
+// Integer arithmetic. Every lane, running or not, may contain any value, so no operation here may fault.
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/emit/operations/operands.hpp"
@@ -21,7 +21,8 @@ Value* intrinsic2(Operands& o) {
   return o.b.CreateBinaryIntrinsic(id, o[0], o[1]);
 }
 
-/// The high half of a 64-bit unsigned product from 32-bit halves: there is no vector instruction for it.
+/// The high half of a 64-bit unsigned product, from 32-bit halves, since there is no vector instruction for
+/// it.
 Value* high_half_64(Operands& o, Value* x, Value* y) {
   llvm::IRBuilder<>& b = o.b;
   Value* const low_mask = bits(o.type, 0xffffffffu);
@@ -41,7 +42,7 @@ Value* multiply_high(Operands& o) {
   if (width == 64 && o.is_vector()) {
     Value* const high = high_half_64(o, o[0], o[1]);
     if (!is_signed) return high;
-    // A negative operand counts as itself + 2^64 in the unsigned product.
+    // As an unsigned factor, a negative operand counts as itself + 2^64.
     Value* const from_x = b.CreateAnd(b.CreateAShr(o[0], 63), o[1]);
     Value* const from_y = b.CreateAnd(b.CreateAShr(o[1], 63), o[0]);
     return b.CreateSub(b.CreateSub(high, from_x), from_y);
@@ -52,9 +53,8 @@ Value* multiply_high(Operands& o) {
   return b.CreateTrunc(b.CreateLShr(product, width), o.type);
 }
 
-/// Quotient of 32-bit and narrower vectors through a floating-point division: exact, because x / y is an
-/// integer or at least 1 / y away from the next, and its rounding error, (x / y) * 2^-p, is smaller while x <
-/// 2^p.
+/// Divides vectors of up to 32 bits by a floating-point division. The quotient is exact: x / y is an integer
+/// or at least 1 / y away from the next one, and its rounding error, (x / y) * 2^-p, is smaller if x < 2^p.
 Value* quotient_by_float(Operands& o, Value* x, Value* y, bool is_signed) {
   llvm::IRBuilder<>& b = o.b;
   llvm::Type* const real = with_element(o.type, width_of(o.type) <= 16 ? b.getFloatTy() : b.getDoubleTy());
@@ -73,9 +73,9 @@ Value* quotient_by_helper(Operands& o, Value* x, Value* y, bool is_signed) {
   return result;
 }
 
-/// x / y if y is neither 0 nor, for INT_MIN, -1.
+/// Returns x / y if y is not 0 and, for INT_MIN, not -1.
 Value* safe_quotient(Operands& o, Value* x, Value* y, bool is_signed) {
-  // LLVM makes a multiplication of a division by a constant; a scalar division is one instruction.
+  // LLVM turns a division by a constant into a multiplication, and a scalar division is one instruction.
   if (!o.is_vector() || llvm::isa<llvm::Constant>(o[1]))
     return is_signed ? o.b.CreateSDiv(x, y) : o.b.CreateUDiv(x, y);
   if (width_of(o.type) == 64) return quotient_by_helper(o, x, y, is_signed);
@@ -84,7 +84,7 @@ Value* safe_quotient(Operands& o, Value* x, Value* y, bool is_signed) {
 
 struct Division {
   Value* by_zero;
-  Value* divisor;  ///< safe
+  Value* divisor;  ///< neither 0 nor overflowing
   Value* quotient;
 };
 

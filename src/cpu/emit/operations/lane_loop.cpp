@@ -24,14 +24,14 @@ LaneArray LaneArray::of_scalar(Value* scalar) {
   return made;
 }
 
-/// Two 32-bit lanes in one register: half as many moves out of the vector. Not through memory: loads would
-/// wait for stores of other lanes whose addresses end in the same 12 bits.
+/// Returns two 32-bit lanes in one register, which halves the number of moves out of the vector. It does not
+/// use memory: loads would wait for stores of other lanes whose addresses have the same lowest 12 bits.
 Value* LaneArray::pair_at(llvm::IRBuilder<>& b, std::uint64_t index) {
   Value*& pair = pairs_[index];
   if (pair != nullptr) return pair;
   llvm::Type* const wide = b.getInt64Ty();
   Value* const pairs = b.CreateBitCast(vector_, llvm::FixedVectorType::get(wide, kWarpSize / 2));
-  // Opaque to LLVM, which would take the halves out one by one again.
+  // Opaque to LLVM, which would otherwise extract the halves one by one.
   return pair = opaque(b, b.CreateExtractElement(pairs, index), 'r');
 }
 

@@ -12,13 +12,13 @@
 
 namespace quern::cpu::emit {
 
-/// A value by lane: a vector, or a scalar for all.
+/// A value by lane: a vector, or one scalar for all lanes.
 class LaneArray {
  public:
   LaneArray() = default;
   LaneArray(Context& c, llvm::Value* vector);
   static LaneArray of_scalar(llvm::Value* scalar);
-  /// The value of lane `lane`, an i64 as for_lanes() gives it, in ascending order.
+  /// The value of lane `lane`, an i64 that for_lanes() provides, in ascending order.
   llvm::Value* at(llvm::IRBuilder<>& b, llvm::Value* lane);
   void release(Context& c) const;
 
@@ -32,7 +32,7 @@ class LaneArray {
   std::array<llvm::Value*, kWarpSize / 2> pairs_{};
 };
 
-/// The lanes' pointers of an access.
+/// The pointers of an access, by lane.
 class LanePlaces {
  public:
   explicit LanePlaces(const Access& access);
@@ -44,7 +44,7 @@ class LanePlaces {
   LaneArray index_;
 };
 
-/// Emits `body` for each running lane, of which there is one at least. The lane is an i64.
+/// Emits `body` for each running lane; at least one lane runs. `lane` is an i64.
 void for_lanes(Context& c, const std::function<void(llvm::Value* lane)>& body);
 
 }  // namespace quern::cpu::emit

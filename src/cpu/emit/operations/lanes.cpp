@@ -19,14 +19,14 @@ llvm::Type* memory_vector(const Access& access) {
   return llvm::FixedVectorType::get(access.memory_type(), kWarpSize);
 }
 
-/// AVX-512 has gathers and scatters of 4 and 8 bytes. Elsewhere a helper does it: LLVM's inline form triples
-/// the compile time.
+/// AVX-512 has gathers and scatters of 4 and 8 bytes. On other processors a helper is called, because LLVM's
+/// inline form triples the compile time.
 bool gathers_natively(const Access& access) {
   return access.context.specialisation().isa == Isa::avx512 && access.element_bytes >= 4;
 }
 
 std::string sized(const char* stem, const Access& access) {
-  // The helpers of AVX2 processors use its gathers; the others run anywhere.
+  // The helpers for AVX2 processors use its gathers; the other helpers run on any processor.
   const bool avx2 = access.context.specialisation().isa != Isa::baseline && access.element_bytes >= 4;
   return std::string(stem) + std::to_string(access.element_bytes * 8) +
          (avx2 && stem[10] == 'g' ? "_avx2" : "");

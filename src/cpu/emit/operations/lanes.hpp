@@ -9,16 +9,18 @@
 
 namespace quern::cpu::emit {
 
-/// 32 elements from unrelated addresses; zero in lanes that do not run.
+/// Loads 32 elements from unrelated addresses; lanes that do not run get zero.
 llvm::Value* gather(const Access& access, const LanePointers& pointers, std::int64_t displacement);
-/// 32 elements to unrelated addresses; of lanes at one address the highest wins.
+/// Stores 32 elements to unrelated addresses. If lanes have the same address, the highest lane's element is
+/// stored.
 void scatter(const Access& access, const LanePointers& pointers, std::int64_t displacement,
              llvm::Value* values);
 
-/// `count` vectors of n lanes out of one of n * count elements (lane's elements adjacent), and back.
+/// Splits a vector of n * count elements (the elements of a lane are adjacent) into `count` vectors of n
+/// lanes, and back.
 std::vector<llvm::Value*> deinterleave(Context& context, llvm::Value* wide, unsigned count);
 llvm::Value* interleave(Context& context, std::span<llvm::Value* const> elements);
-/// Each lane of a mask `count` times.
+/// Returns a mask in which each lane of `mask` occurs `count` times.
 llvm::Value* repeat_lanes(Context& context, llvm::Value* mask, unsigned count);
 llvm::Value* reverse(Context& context, llvm::Value* vector);
 

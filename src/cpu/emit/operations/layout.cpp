@@ -37,7 +37,7 @@ unsigned base_of(const LanePattern& pattern, std::vector<unsigned>& base_lanes, 
   return static_cast<unsigned>(base_lanes.size() - 1);
 }
 
-/// -1, 0 or 1 where `distance` is that many accesses.
+/// Returns -1, 0 or 1 if `distance` is as many accesses.
 std::optional<int> step_of(std::int64_t distance, std::int64_t access_bytes) {
   if (distance == 0) return 0;
   if (distance == access_bytes) return 1;
@@ -75,7 +75,7 @@ void add_segments(const LanePattern& pattern, std::int64_t access_bytes, Layout&
   }
 }
 
-/// 2, 3 or 4 if every lane is that many accesses after the one before.
+/// Returns 2, 3 or 4 if the distance between neighbouring lanes is always as many accesses.
 std::optional<unsigned> stride_of(const LaneOffsets& distances, std::int64_t access_bytes) {
   const std::int64_t step = distances[1] - distances[0];
   for (unsigned lane = 1; lane < kWarpSize; ++lane)

@@ -59,7 +59,7 @@ std::uint32_t lanes_mask(const Segment& segment) {
   return (segment.count == kWarpSize ? kAllLanes : (1u << segment.count) - 1) << segment.first;
 }
 
-/// The lanes that read `segment`'s addresses, those of its repetitions included.
+/// The lanes that read the addresses of `segment`, including those of later segments with the same addresses.
 std::uint32_t readers(const Layout& layout, unsigned index) {
   std::uint32_t lanes = 0;
   for (const Segment& segment : layout.segments)
@@ -67,7 +67,7 @@ std::uint32_t readers(const Layout& layout, unsigned index) {
   return lanes;
 }
 
-/// One address for all lanes of the segment. If none of them runs, the address may be invalid: then the
+/// Loads one address for all lanes of the segment. If no lane runs, the address may be invalid, so the
 /// parameters are read instead.
 Elements load_broadcast(const Access& access, unsigned index, Value* pointer) {
   Context& c = access.context;
@@ -116,14 +116,15 @@ Elements load_contiguous(const Access& access, unsigned index, Value* pointer) {
   return deinterleave(c, segment.step < 0 ? reverse(c, wide) : wide, access.count);
 }
 
-/// `part` of `count` lanes at lane `first` of a vector of 32; the other lanes hold anything.
+/// Places `part`, which has `count` lanes, at lane `first` of a vector of 32. The other lanes are
+/// unspecified.
 Value* placed(Context& context, Value* part, unsigned first, unsigned count) {
   llvm::SmallVector<int, kWarpSize> lanes(kWarpSize, 0);
   for (unsigned lane = 0; lane < count; ++lane) lanes[first + lane] = static_cast<int>(lane);
   return context.builder().CreateShuffleVector(part, lanes);
 }
 
-/// The 32 lanes out of the segments' vectors.
+/// Combines the vectors of the segments to 32 lanes.
 Value* assemble(const Access& access, const std::vector<Elements>& parts, unsigned element) {
   Context& c = access.context;
   const std::vector<Segment>& segments = access.layout.segments;
@@ -157,8 +158,8 @@ Elements load_segments(const Access& access) {
 
 // --- short strides
 
-/// Lanes are loaded in groups of this size, including the memory between them; the last group ends with its
-/// last lane.
+/// Lanes are loaded in groups of this size, together with the memory between them. The last group ends with
+/// its last lane.
 constexpr unsigned kGroupLanes = 8;
 
 Value* load_group(const Access& access, Value* pointer, unsigned stride, bool is_last) {
@@ -198,7 +199,7 @@ bool has_backwards(const Layout& layout) {
 
 Elements load_lanes(const Access& access) {
   const bool full = access.context.full();
-  // Elements of a lane are in order even if lanes run backwards: left to the gather.
+  // If lanes run backwards, the elements of a lane still run forwards, so a gather loads them.
   const bool simple = access.count == 1 || !has_backwards(access.layout);
   if (access.layout.kind == LayoutKind::segments && simple && (full || access.masks_natively()))
     return load_segments(access);
@@ -229,8 +230,8 @@ void emit_load(Context& context, ir::Value value) {
   } else if (access.layout.kind == LayoutKind::uniform) {
     elements = load_uniform(access);
   } else {
-    // Each lane's access of at most 8 bytes is one access of the processor; the barriers keep the compiler to
-    // the order, and the processor's loads are acquire loads.
+    // An access of at most 8 bytes in a lane is one access of the processor. The barriers make the compiler
+    // keep the order, and loads of the processor are acquire loads.
     if (access.ordered()) compiler_barrier(context);
     elements = load_lanes(access);
     if (access.ordered()) compiler_barrier(context);

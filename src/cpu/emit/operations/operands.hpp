@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elementwise operations: each lane's result depends on that lane's operands alone. An emitter of this
-// kind is written once and makes the scalar or the 32-lane form, as its operands are.
+// The elementwise operations: each lane's result depends on that lane's operands only. Such an emitter is
+// written once, and emits scalar or 32-lane code depending on its operands.
 #pragma once
 
 #include <llvm/ADT/SmallVector.h>
@@ -11,14 +11,14 @@
 
 namespace quern::cpu::emit {
 
-/// One elementwise operation: all operands scalar or all <32 x T> (a uniform condition of a select stays
-/// scalar).
+/// One elementwise operation. All operands are scalar, or all are <32 x T> (a uniform condition of a select
+/// stays scalar).
 struct Operands {
   Context& context;
   const ir::Inst& inst;
   llvm::IRBuilder<>& b;
   llvm::SmallVector<llvm::Value*, 4> args;
-  llvm::Type* type;  ///< of the result: scalar or <32 x T>
+  llvm::Type* type;  ///< type of the result: scalar or <32 x T>
 
   llvm::Value* operator[](unsigned index) const { return args[index]; }
   bool is_vector() const { return type->isVectorTy(); }
@@ -28,10 +28,10 @@ struct Operands {
 
 using Elementwise = llvm::Value* (*)(Operands&);
 using Emitter = void (*)(Context&, ir::Value);
-/// True if the attributes of an instruction, whose op has a row, are implemented too.
+/// True if the attributes of an instruction are supported. Its operation has a row.
 using Accepts = bool (*)(const ir::Inst&);
 
-/// A row of the table in operations.cpp: one of `elementwise` and `emitter` is set.
+/// A row of the table in operations.cpp. Either `elementwise` or `emitter` is set.
 struct Row {
   ir::Op op;
   Elementwise elementwise = nullptr;
@@ -39,7 +39,7 @@ struct Row {
   Accepts accepts = nullptr;
 };
 
-// The families, each in the file of its name.
+// The families; each is in the file of that name.
 std::span<const Row> value_rows();
 std::span<const Row> integer_rows();
 std::span<const Row> bit_rows();
@@ -53,15 +53,15 @@ std::span<const Row> atomic_rows();
 std::span<const Row> warp_rows();
 std::span<const Row> system_rows();
 
-/// `element` with as many lanes as `shape` has: itself if that is a scalar.
+/// A type with `element` as element and as many lanes as `shape`; `element` itself if `shape` is a scalar.
 inline llvm::Type* with_element(llvm::Type* shape, llvm::Type* element) {
   return shape->getWithNewType(element);
 }
-/// The integer of the same width and lanes.
+/// The integer type with the same width and lanes.
 llvm::Type* as_integer(llvm::Type* type);
 /// An integer constant in every lane of `type`.
 llvm::Constant* bits(llvm::Type* type, std::uint64_t value);
-/// The bits of a constant of an IR type: integer or floating.
+/// A constant of an IR type, integer or floating-point, with these bits.
 llvm::Constant* constant_of(Context& context, ir::Type type, std::uint64_t bits);
 inline unsigned width_of(llvm::Type* type) { return type->getScalarSizeInBits(); }
 

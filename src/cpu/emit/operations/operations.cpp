@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of operations, and code shared by all elementwise ones.
+// The table of operations, and code that all elementwise operations share.
 #include "cpu/emit/operations/operands.hpp"
 
 #include <llvm/IR/Constants.h>
@@ -33,7 +33,8 @@ const Table& table() {
 
 const Row* row_of(ir::Op op) { return table()[static_cast<std::size_t>(op)]; }
 
-/// A uniform result may have operands that differ between lanes (a xor a): then any running lane's will do.
+/// A uniform result may have operands that differ between lanes (a xor a). Then the operand of any running
+/// lane is correct.
 llvm::Value* scalar_operand(Context& context, ir::Value arg) {
   if (context.pattern(arg).scalar()) return context.scalar(arg);
   return extract_lane(context, context.vector(arg), first_lane(context));
@@ -57,7 +58,7 @@ void emit_elementwise(Context& context, ir::Value value, Elementwise emit) {
   context.define(value, emit(operands));
 }
 
-/// The widening at which an offset32 address begins: the index is kept apart, so the base is 0.
+/// True for the widening that starts an offset32 address: the index is stored separately, so the base is 0.
 bool begins_offset(const Context& context, ir::Value value) {
   const ir::Op op = context.function()[value].op;
   return (op == ir::Op::sext || op == ir::Op::zext) &&

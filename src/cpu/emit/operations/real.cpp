@@ -28,7 +28,7 @@ llvm::Type* short_like(llvm::Type* type) {
   return with_element(type, llvm::Type::getInt16Ty(type->getContext()));
 }
 
-/// Half to float without F16C: the exponent is moved by a multiplication, which also normalises subnormals.
+/// Converts half to float without F16C: a multiplication changes the exponent and also normalises subnormals.
 Value* widen_half_bits(Operands& o, Value* half) {
   llvm::IRBuilder<>& b = o.b;
   llvm::Type* const word = word_like(half->getType());
@@ -43,8 +43,8 @@ Value* widen_half_bits(Operands& o, Value* half) {
   return b.CreateBitCast(b.CreateOr(chosen, sign), float_like(word));
 }
 
-/// Float to half, to nearest even, without F16C. Subnormal results: adding 0.5 aligns the bits and rounds
-/// them.
+/// Converts float to half, to nearest even, without F16C. For subnormal results, adding 0.5 aligns the bits
+/// and rounds them.
 Value* narrow_half_bits(Operands& o, Value* value) {
   llvm::IRBuilder<>& b = o.b;
   llvm::Type* const word = word_like(value->getType());
@@ -79,10 +79,10 @@ Value* narrow_to_nearest(Operands& o, Value* value, ir::Type to) {
   return as_bits(o, o.b.CreateFPTrunc(value, half_like(value->getType())));
 }
 
-/// Without SSE4.1, LLVM would call a library function for each lane.
+/// Rounds without SSE4.1, where LLVM would call a library function for each lane.
 Value* integral_by_hand(Operands& o, Value* value, ir::Rounding rounding) {
   const bool is_float = value->getType()->getScalarType()->isFloatTy();
-  // |x| + 2^(p - 1) has no room for a fraction: the addition rounds it, to nearest even.
+  // |x| + 2^(p - 1) has no fraction bits, so the addition rounds, to nearest even.
   Value* const magnitude = o.b.CreateUnaryIntrinsic(Intrinsic::fabs, value);
   Value* const large = real(value->getType(), is_float ? 0x1p23 : 0x1p52);
   Value* const sum = o.b.CreateFSub(o.b.CreateFAdd(magnitude, large), large);
@@ -124,8 +124,9 @@ Value* narrow_from_float(Operands& o, Value* value, ir::Type to, ir::Rounding ro
   return redirect(o, nearest, rounding, o.b.CreateFCmpOGT(back, value), o.b.CreateFCmpOLT(back, value));
 }
 
-/// One instruction and no mask register: its table, four bits for each class of numbers, selects the
-/// first operand for quiet and signalling NaNs, and the number itself for all other classes.
+/// Makes NaNs canonical by one instruction without a mask register. Its table has four bits for each class of
+/// numbers. It selects the first operand for quiet and signalling NaNs, and the number itself for all other
+/// classes.
 Value* canonical_by_fixup(Operands& o, Value* value) {
   constexpr unsigned kChunk = 16, kCurrentRounding = 4;
   llvm::IRBuilder<>& b = o.b;
@@ -172,7 +173,7 @@ Value* redirect(Operands& o, Value* rounded, ir::Rounding rounding, Value* above
   llvm::IRBuilder<>& b = o.b;
   Value* const word = as_bits(o, rounded);
   Value* const one = bits(word->getType(), 1);
-  // One step away from zero is +1 in the bits, towards it -1, for both signs.
+  // A step away from zero adds 1 to the bits, a step towards zero subtracts 1, for both signs.
   Value* const negative = b.CreateICmpSLT(word, bits(word->getType(), 0));
   Value* result = word;
   if (rounding == ir::Rounding::rz) {
@@ -191,7 +192,7 @@ Value* redirect(Operands& o, Value* rounded, ir::Rounding rounding, Value* above
 Value* flush_subnormals(Operands& o, Value* value) {
   llvm::Type* const word = as_integer(value->getType());
   const unsigned width = width_of(word);
-  // f16 is the only 16-bit format that is ever flushed.
+  // f16 is the only 16-bit format that can be flushed.
   const llvm::Type* const element = value->getType()->getScalarType();
   const llvm::fltSemantics& format =
       element->isIntegerTy() ? llvm::APFloat::IEEEhalf() : element->getFltSemantics();

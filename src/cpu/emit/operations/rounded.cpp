@@ -15,7 +15,7 @@ struct Embedded {
   Intrinsic::ID f32;
   Intrinsic::ID f64;
 };
-/// By RoundedOp.
+/// Indexed by RoundedOp.
 constexpr Embedded kEmbedded[] = {
     {Intrinsic::x86_avx512_add_ps_512, Intrinsic::x86_avx512_add_pd_512},
     {Intrinsic::x86_avx512_sub_ps_512, Intrinsic::x86_avx512_sub_pd_512},
@@ -25,7 +25,7 @@ constexpr Embedded kEmbedded[] = {
     {Intrinsic::x86_avx512_vfmadd_ps_512, Intrinsic::x86_avx512_vfmadd_pd_512},
 };
 
-/// The instruction's rounding field, exceptions suppressed.
+/// The rounding field of the instruction, with exceptions suppressed.
 unsigned embedded_mode(ir::Rounding rounding) {
   switch (rounding) {
     case ir::Rounding::rm:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic in a rounding mode other than to nearest: embedded rounding on AVX-512, a helper that switches
-// MXCSR elsewhere.
+// Arithmetic with a rounding mode other than to nearest: embedded rounding on AVX-512; on other processors a
+// helper that switches MXCSR.
 #pragma once
 
 #include "cpu/emit/helpers/helpers.hpp"
@@ -8,7 +8,7 @@
 
 namespace quern::cpu::emit {
 
-/// `op` on floats or doubles; rn is not for here.
+/// Emits `op` on floats or doubles, for rounding modes other than rn.
 llvm::Value* rounded_arithmetic(Operands& o, RoundedOp op, llvm::ArrayRef<llvm::Value*> args,
                                 ir::Rounding rounding);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that come from outside the data flow: constants, parameters, special registers, addresses and their
-// spaces.
+// Values that do not come from other operations: constants, parameters, special registers, addresses and
+// their spaces.
 #include <llvm/IR/Intrinsics.h>
 
 #include <cassert>
@@ -63,11 +63,12 @@ Value* thread_index(Context& context, Value* linear, unsigned dimension) {
                               : dimension == 1 ? block[0]
                                                : std::uint64_t{block[0]} * block[1];
   Value* const quotient = below == 1 ? linear : b.CreateUDiv(linear, bits(linear->getType(), below));
-  if (below * block[dimension] == context.specialisation().threads()) return quotient;  // nothing above it
+  // there is no higher dimension
+  if (below * block[dimension] == context.specialisation().threads()) return quotient;
   return b.CreateURem(quotient, bits(linear->getType(), block[dimension]));
 }
 
-/// The register's value in each of 32 lanes if `lanes` is a vector, in lane 0 if it is a scalar.
+/// The value of the register in each of 32 lanes if `lanes` is a vector, or in lane 0 if it is a scalar.
 Value* lane_register(Context& context, ir::Special which, Value* lanes) {
   llvm::IRBuilder<>& b = context.builder();
   llvm::Type* const type = lanes->getType();
@@ -176,7 +177,7 @@ void emit_special(Context& context, ir::Value value) {
 
 // --- state spaces
 
-/// The start of the space for each lane, in the form of `like`.
+/// The start of the space for each lane, as a scalar or vector like `like`.
 Value* space_origin(Operands& o, llvm::Type* like) {
   llvm::IRBuilder<>& b = o.b;
   Context& c = o.context;
@@ -207,7 +208,7 @@ Value* within(Operands& o, Value* origin, Value* size) {
   return o.b.CreateICmpULT(o.b.CreateSub(o[0], origin), size);
 }
 
-/// The warp's local memory as a whole: a lane may be handed another lane's address.
+/// Checks the local memory of the whole warp: a lane may have the address of another lane's memory.
 Value* is_local(Operands& o) {
   Value* const base = o.b.CreatePtrToInt(o.context.local_base(), o.b.getInt64Ty());
   return within(o, base, o.b.CreateMul(o.context.local_stride(), o.b.getInt64(kWarpSize)));
@@ -227,7 +228,7 @@ Value* is_space(Operands& o) {
   return o.b.CreateAnd(within(o, o.context.window_base(), o.context.window_bytes()), o.b.CreateNot(other));
 }
 
-/// Parameters and constant memory have no range of their own in the window.
+/// Parameters and constant memory have no separate range in the window.
 bool accepts_conversion(const ir::Inst& inst) { return inst.attr.space != ir::Space::param; }
 bool accepts_test(const ir::Inst& inst) {
   return accepts_conversion(inst) && inst.attr.space != ir::Space::constant;

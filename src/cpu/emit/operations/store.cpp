@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stores, with the same layouts as loads. If several running lanes write one address, PTX does not specify
-// which value remains; here the highest lane's does.
+// which value remains; here it is that of the highest lane.
 #include "cpu/emit/operations/lanes.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
@@ -23,7 +23,7 @@ void store_one(const Access& access, Value* value, Value* pointer) {
   annotate(access, store);
 }
 
-/// Element `element` in all lanes, in the form it has in memory.
+/// Returns element `element` of all lanes, in its memory form.
 Value* lanes_of_element(const Access& access, unsigned element) {
   return to_memory(access, access.context.vector(access.inst.args[1 + element]));
 }
@@ -47,7 +47,7 @@ void store_scattered(const Access& access) {
             lanes_of_element(access, element));
 }
 
-/// The segment's lanes of all elements, a lane's elements adjacent.
+/// Returns the segment's lanes of all elements; the elements of a lane are adjacent.
 Value* segment_values(const Access& access, const Segment& segment, std::span<Value* const> elements) {
   Context& c = access.context;
   std::vector<Value*> parts;
@@ -59,7 +59,7 @@ Value* segment_values(const Access& access, const Segment& segment, std::span<Va
 void store_segment(const Access& access, const Segment& segment, Value* pointer,
                    std::span<Value* const> elements) {
   Context& c = access.context;
-  if (segment.step == 0) {  // only where all lanes run: the last one's value stays
+  if (segment.step == 0) {  // all lanes run, so the value of the last lane remains
     const Segment last{.first = segment.first + segment.count - 1, .count = 1};
     return store_one(access, segment_values(access, last, elements), pointer);
   }
@@ -81,8 +81,8 @@ void store_segments(const Access& access) {
     store_segment(access, segment, advance(access.context, bases[segment.base], segment.offset), elements);
 }
 
-/// A segment of one address needs its highest running lane, known only where all run; and where lanes run
-/// backwards, the elements of a lane do not.
+/// A segment with one address needs its highest running lane, which is known only if all lanes run. If lanes
+/// run backwards, the elements of a lane still run forwards.
 bool can_store(const Access& access, const Segment& segment) {
   if (segment.step == 0) return access.context.full();
   return (segment.step > 0 || access.count == 1) && (access.context.full() || access.masks_natively());
@@ -103,7 +103,7 @@ void emit_store(Context& context, ir::Value value) {
     return compiler_barrier(context);
   }
   if (access.layout.kind == LayoutKind::uniform) return store_uniform(access);
-  // As for loads: the processor's stores are release stores; the compiler must keep their order.
+  // As for loads: stores of the processor are release stores; the compiler must keep their order.
   if (access.ordered()) compiler_barrier(context);
   store_lanes(access);
   if (access.ordered()) compiler_barrier(context);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fences, host calls, sleep.
+// Emits fences, host calls, and sleep.
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/emit/operations/address.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 using llvm::Value;
 
-/// A block runs on one worker: among its threads only the compiler could change the order.
+/// A block runs on one worker, so among its threads only the compiler could change the order.
 void emit_fence(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   if (inst.attr.scope == ir::Scope::cta) return compiler_barrier(context);
@@ -20,7 +20,7 @@ void emit_fence(Context& context, ir::Value value) {
                                            : llvm::AtomicOrdering::AcquireRelease);
 }
 
-/// A lane's argument as 8 bytes: integers zero-extended, floating-point numbers by their bits.
+/// Returns a lane's argument as 8 bytes: integers are zero-extended, floating-point numbers keep their bits.
 Value* as_argument(Context& context, ir::Value value) {
   llvm::IRBuilder<>& b = context.builder();
   Value* const lanes = context.vector(value);
@@ -49,7 +49,7 @@ void emit_host_call(Context& context, ir::Value value) {
   release(context, {args, results});
 }
 
-/// The longest sleep that any running lane requests.
+/// Sleeps as long as the longest sleep of any running lane.
 void emit_nanosleep(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   llvm::IRBuilder<>& b = context.builder();

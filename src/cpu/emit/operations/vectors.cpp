@@ -41,7 +41,7 @@ llvm::Value* first_lane(Context& context) {
 llvm::Value* last_lane(Context& context) {
   llvm::IRBuilder<>& b = context.builder();
   if (context.full()) return b.getInt32(kWarpSize - 1);
-  // Masked to 31, so that the result is a lane's number for an empty mask too (code that runs ahead).
+  // Masked to 31, so that the result is a lane number for an empty mask too (code may run without lanes).
   llvm::Value* const zeros =
       b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, context.mask_bits(), b.getFalse());
   return b.CreateAnd(b.CreateSub(b.getInt32(kWarpSize - 1), zeros), kWarpSize - 1);
@@ -141,7 +141,7 @@ llvm::Value* fused_multiply_add(Context& context, llvm::Value* x, llvm::Value* y
   llvm::Type* const type = x->getType();
   if (context.specialisation().isa != Isa::baseline)
     return b.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {x, y, z});
-  // No instruction for it: LLVM would make 32 calls inline.
+  // There is no instruction for it; LLVM would emit 32 calls inline.
   llvm::Value* const out = scratch(context, type);
   llvm::Value* const in[] = {spill(context, x), spill(context, y), spill(context, z)};
   llvm::Value* const count = b.getInt32(type->isVectorTy() ? kWarpSize : 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small pieces of vector code that several families use.
+// Small pieces of vector code that several families of operations use.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace quern::cpu::emit {
 
 inline constexpr std::uint32_t kAllLanes = 0xffffffffu;
 
-/// Constants 0, 1, ... 31 in integers of `bits`.
+/// The constants 0, 1, ... 31 as integers of `bits` bits.
 llvm::Constant* lane_numbers(Context& context, unsigned bits);
 /// A constant of 32 integers.
 llvm::Constant* lane_constant(Context& context, unsigned bits,
@@ -22,7 +22,7 @@ llvm::Constant* lane_constant(Context& context, unsigned bits,
 /// A constant mask, bit l = lane l.
 llvm::Constant* lane_mask(Context& context, std::uint32_t bits);
 
-/// i32: the lowest and the highest running lane.
+/// The lowest and the highest running lane, as i32.
 llvm::Value* first_lane(Context& context);
 llvm::Value* last_lane(Context& context);
 llvm::Value* extract_lane(Context& context, llvm::Value* vector, llvm::Value* lane);
@@ -30,29 +30,29 @@ llvm::Value* splat(Context& context, llvm::Value* scalar);
 /// <32 x i1> -> i32, bit l = lane l.
 llvm::Value* mask_to_bits(Context& context, llvm::Value* mask);
 
-/// Lanes [first, first + count) as a vector of their own.
+/// Lanes [first, first + count) as a separate vector.
 llvm::Value* slice(Context& context, llvm::Value* vector, unsigned first, unsigned count);
-/// The vectors one after another; all of one length, a power of two of them.
+/// Concatenates the vectors; their lengths are equal, and their number is a power of two.
 llvm::Value* concat(Context& context, std::span<llvm::Value* const> parts);
 /// Takes the lanes of `mask` (bits) from `then`, the others from `otherwise`; both have 32 lanes.
 llvm::Value* blend(Context& context, std::uint32_t mask, llvm::Value* then, llvm::Value* otherwise);
 
-/// A local variable of the function, uninitialised. Each call makes a new one, since two of equal type may be
-/// alive at once.
+/// An uninitialised local variable of the function. Each call creates a new one, since two of equal type may
+/// be live at the same time.
 llvm::Value* scratch(Context& context, llvm::Type* type);
 /// A scratch variable that holds `value`.
 llvm::Value* spill(Context& context, llvm::Value* value);
-/// After the last use of a scratch variable.
+/// Must be called after the last use of a scratch variable.
 void release(Context& context, std::initializer_list<llvm::Value*> variables);
 
-/// These define `value` in the form that its pattern requires: a scalar is splatted, of a vector the first
-/// running lane is taken.
+/// Define `value` in the form that its pattern requires: a scalar is splatted; of a vector, the first running
+/// lane is taken.
 void define_scalar(Context& context, ir::Value value, llvm::Value* scalar);
 void define_vector(Context& context, ir::Value value, llvm::Value* vector);
 
-/// The memory that a helper accesses besides its pointer arguments.
+/// The memory that a helper accesses in addition to its pointer arguments.
 enum class Touches : std::uint8_t { arguments_only, reads_memory, anything };
-/// Calls helper `name` with `args`; the function type follows from them.
+/// Calls helper `name` with `args`, which determine the function type.
 llvm::CallInst* call_helper(Context& context, std::string_view name, llvm::Type* result,
                             llvm::ArrayRef<llvm::Value*> args, Touches touches);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations across lanes (PTX ISA: "Data Movement and Conversion Instructions: shfl.sync", "Parallel
 // Synchronization and Communication Instructions: vote.sync, match.sync, activemask"). Lanes that do not run
-// take no part; a value read from one of them is undefined in PTX, and here the contents of its register.
+// do not take part. PTX leaves a value read from such a lane undefined; here it is the contents of its
+// register.
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <optional>
@@ -24,7 +25,7 @@ struct Source {
   bool valid;
 };
 
-/// The shuffle of one lane, as PTX defines it; b and c as the instruction has them.
+/// The source of the shuffle for one lane, as PTX defines it; b and c are operands of the instruction.
 Source source_of(ir::ShuffleMode mode, unsigned lane, std::uint32_t b, std::uint32_t c) {
   const int self = static_cast<int>(lane);
   const int delta = static_cast<int>(b & 31);
@@ -61,7 +62,7 @@ struct Sources {
   Value* valid;  ///< <32 x i1>
 };
 
-/// The same in vector code, for b and c that are not known.
+/// The same in vector code, for b and c that are not known at compile time.
 Sources sources_of(Context& context, const ir::Inst& inst) {
   llvm::IRBuilder<>& b = context.builder();
   const auto mode = static_cast<ir::ShuffleMode>(inst.imm);
@@ -115,7 +116,7 @@ Value* permute(Context& context, Value* value, Value* from) {
   return result;
 }
 
-/// shfl.idx of the whole warp from one lane: a broadcast.
+/// True for a shfl.idx in which the whole warp reads one lane: a broadcast.
 bool is_broadcast(Context& context, const ir::Inst& inst) {
   return static_cast<ir::ShuffleMode>(inst.imm) == ir::ShuffleMode::idx &&
          context.pattern(inst.args[1]).kind == LanePatternKind::uniform &&
@@ -161,7 +162,7 @@ void emit_shuffle_valid(Context& context, ir::Value value) {
 
 // --- vote
 
-/// The lanes that vote yes among those that run; a scalar.
+/// The running lanes whose predicate is true, as a scalar.
 Value* yes_bits(Context& context, ir::Value predicate) {
   llvm::IRBuilder<>& b = context.builder();
   if (context.pattern(predicate).kind == LanePatternKind::uniform)
@@ -170,7 +171,7 @@ Value* yes_bits(Context& context, ir::Value predicate) {
   return mask_to_bits(context, context.full() ? votes : b.CreateAnd(votes, context.mask()));
 }
 
-/// `yes`, `voters`: bits of one group, scalars or vectors.
+/// `yes`, `voters`: bits of one group of lanes, as scalars or vectors.
 Value* vote_result(llvm::IRBuilder<>& b, ir::VoteMode mode, Value* yes, Value* voters) {
   Value* const none = bits(yes->getType(), 0);
   switch (mode) {
@@ -197,7 +198,7 @@ void emit_vote(Context& context, ir::Value value) {
         vote_result(b, mode, b.CreateAnd(yes, members), b.CreateAnd(context.mask_bits(), members));
     return define_scalar(context, value, result);
   }
-  // The groups of lanes with different membermasks vote separately.
+  // Groups of lanes with different membermasks vote separately.
   Value* const members = context.vector(inst.args[1]);
   Value* const group_yes = b.CreateAnd(splat(context, yes), members);
   Value* const voters = b.CreateAnd(splat(context, context.mask_bits()), members);
@@ -239,7 +240,7 @@ constexpr WarpReduction kReductions[] = {
     {ir::ReduceMode::xor_, Intrinsic::vector_reduce_xor, 0},
 };
 
-/// One membermask for the warp: all its members' values as one.
+/// For one membermask in the whole warp: reduces the values of all its members to one.
 Value* reduced(Context& context, const WarpReduction& row, Value* values, Value* members) {
   llvm::IRBuilder<>& b = context.builder();
   Value* const lanes = b.CreateBitCast(b.CreateAnd(members, context.mask_bits()),
@@ -259,7 +260,7 @@ void emit_reduce(Context& context, ir::Value value) {
         define_scalar(context, value, reduced(context, row, values, context.scalar(inst.args[1])));
     return;
   }
-  // Groups of their own membermask.
+  // The lanes form groups with different membermasks.
   Value* const in = spill(context, values);
   Value* const members = spill(context, context.vector(inst.args[1]));
   Value* const out = scratch(context, values->getType());
@@ -274,7 +275,7 @@ void emit_activemask(Context& context, ir::Value value) {
   define_scalar(context, value, context.mask_bits());
 }
 
-/// The lanes of a warp run together: only the order of memory accesses is left to keep.
+/// The lanes of a warp run together, so only the order of memory accesses must be kept.
 void emit_warp_sync(Context& context, ir::Value) { compiler_barrier(context); }
 
 constexpr Row kRows[] = {

@@ -7,10 +7,11 @@
 
 namespace quern::cpu::emit {
 
-/// True if a lane's 16 bytes must be one access: .b128 accesses that other threads may use for ordering.
-/// (Processors with AVX carry out aligned accesses of 16 bytes whole; of wider ones only their parts.)
+/// True if the 16 bytes of a lane must be accessed at once: .b128 accesses that other threads may use for
+/// ordering. (Processors with AVX perform aligned accesses of 16 bytes as a whole, but wider ones only in
+/// parts.)
 bool is_whole(const Access& access);
-/// The two elements, in their memory form; scalars if the address is uniform.
+/// Loads the two elements, in their memory form; scalars if the address is uniform.
 std::vector<llvm::Value*> load_whole(const Access& access);
 void store_whole(const Access& access);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled: the LLVM headers nearly every file of this component needs. (No include guard: GCC warns of it
-// in a file that is compiled by itself, and nothing includes it.)
+// Precompiled header: the LLVM headers that nearly every file of this component needs. (It has no include
+// guard: GCC warns about one in a file that is compiled by itself, and nothing includes it.)
 
 #include <llvm/ADT/ArrayRef.h>
 #include <llvm/ADT/SmallVector.h>

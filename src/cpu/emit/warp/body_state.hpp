@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state that the parts of a warp's body share while it is emitted (warp_body.hpp tells of the parts), and
-// the base class of these parts.
+// The state that the parts of a warp's body share during emission (warp_body.hpp lists the parts), and the
+// base class of these parts.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace quern::cpu::emit {
 using cuts::Plan;
 using cuts::Version;
 
-/// A warp's frame across barriers: a header that the block loop reads, then the live values.
+/// A warp's frame across barriers: a header that the block loop reads, followed by the live values.
 namespace frame {
 inline constexpr std::uint32_t kState = 0;  ///< i32: the state to continue from; kDone: the warp has ended
 inline constexpr std::uint32_t kTrueLanes =
@@ -25,42 +25,44 @@ inline constexpr std::uint32_t kTrueLanes =
 inline constexpr std::uint32_t kArrivedLanes = 8;  ///< i32: barrier_reduce: lanes that arrived
 inline constexpr std::uint32_t kHeaderBytes = 64;
 inline constexpr std::uint32_t kDone = 0xffffffffu;
-inline constexpr std::uint32_t kParted = 0xfffffffeu;  ///< a gang's step: each warp's frame has its own state
+/// the result of a gang's step: each warp's frame contains its state
+inline constexpr std::uint32_t kParted = 0xfffffffeu;
 }  // namespace frame
 
-/// The LLVM function that a warp's body is emitted into, and the values that the body starts from.
+/// The LLVM function into which a warp's body is emitted, and the values that the body starts with.
 struct BodyInputs {
   llvm::Function* function = nullptr;
   llvm::BasicBlock* entry =
-      nullptr;  ///< dominates everything; has its terminator: allocas and launch constants go here
+      nullptr;  ///< dominates everything and has its terminator; allocas and launch constants are placed here
   llvm::BasicBlock* begin = nullptr;  ///< empty: the body starts here
   llvm::BasicBlock* done = nullptr;   ///< the body branches here when the warp has ended
   llvm::Value* launch = nullptr;
   llvm::Value* worker = nullptr;
   std::array<llvm::Value*, 3> ctaid{};
   llvm::Value* warp = nullptr;
-  llvm::Value* lanes = nullptr;        ///< i32, the lanes that exist; null: all 32
-  llvm::Value* local_begin = nullptr;  ///< i64, of this activation in the lanes' local memory; null: 0
+  llvm::Value* lanes = nullptr;        ///< i32, the existing lanes; null: all 32
+  llvm::Value* local_begin = nullptr;  ///< i64, start of this activation in the lanes' local memory; null: 0
   // For kernels whose blocks have several warps and barriers; otherwise null.
   llvm::Value* frame = nullptr;
   llvm::Value* state = nullptr;
-  llvm::Value* true_lanes = nullptr;  ///< barrier_reduce: over the whole block
+  llvm::Value* true_lanes = nullptr;  ///< barrier_reduce: count for the whole block
   llvm::Value* arrived_lanes = nullptr;
 };
 
 class ResumePoints;
 
-/// For the body of a gang.
+/// Parameters of a gang's body.
 struct Gang {
   std::uint32_t width = 1;        ///< warps in lockstep, from BodyInputs::warp on
   std::uint32_t frame_bytes = 0;  ///< from one warp's frame to the next one's
-  bool whole_block = false;       ///< the block has no other warps: no warp waits at a barrier
-  bool resumes = false;           ///< continues after barriers at which its warps have arrived one by one
+  bool whole_block = false;       ///< the block has no other warps, so no warp waits at a barrier
+  bool resumes = false;           ///< continues after barriers at which its warps have arrived separately
   const ResumePoints* single =
-      nullptr;  ///< of the body of one warp, emitted before: its frame and its states count
+      nullptr;  ///< states and frame of the body of one warp, which was emitted before
 };
 
-/// The LLVM blocks of a block's masked version: `test` skips it if no lane waits, `run` is its code.
+/// The LLVM blocks of a block's masked version: `test` skips the block if no lane waits at it, `run` is its
+/// code.
 struct MaskedBlocks {
   llvm::BasicBlock* test = nullptr;
   llvm::BasicBlock* run = nullptr;
@@ -69,13 +71,13 @@ struct MaskedBlocks {
 
 /// The lanes that run the masked block being emitted, in three forms; null in full code.
 struct RunningLanes {
-  llvm::Value* lanes = nullptr;  ///< as Masks keeps them
+  llvm::Value* lanes = nullptr;  ///< in the representation of Masks
   llvm::Value* bits = nullptr;   ///< <32 x i1>
   llvm::Value* word = nullptr;   ///< i32
   bool certain = true;           ///< at least one lane runs
 };
 
-/// One warp of the gang; without a gang there is one.
+/// One warp of the gang. Without a gang, there is one.
 struct Warp {
   llvm::Value* index = nullptr;  ///< i32, in the block
   llvm::Value* frame = nullptr;
@@ -89,7 +91,7 @@ struct BodyState {
   llvm::Value* mask_bits() { return full() ? code.getInt32(0xffffffffu) : running.word; }
   llvm::Value* live_bits() { return full() ? mask_bits() : code.CreateLoad(code.getInt32Ty(), live); }
   llvm::Value* warp_index() const { return warps[current].index; }
-  /// A new block behind the current one, without going there.
+  /// Creates a block after the current one. The builder does not move.
   llvm::BasicBlock* make_block(const char* name) {
     return llvm::BasicBlock::Create(code.getContext(), name, inputs.function,
                                     code.GetInsertBlock()->getNextNode());
@@ -100,17 +102,17 @@ struct BodyState {
   BodyInputs inputs;
   const Gang gang;
   llvm::IRBuilder<> code;
-  llvm::DISubprogram* const sites;  ///< null: instructions need no sites (sites.hpp)
+  llvm::DISubprogram* const sites;  ///< null: instructions get no sites (sites.hpp)
   Masks masks;
 
   std::vector<Warp> warps;
-  std::size_t current = 0;                     ///< the warp that code is emitted for
+  std::size_t current = 0;                     ///< the warp for which code is emitted
   std::vector<llvm::BasicBlock*> full_blocks;  ///< by BlockId
   std::vector<MaskedBlocks> masked_blocks;     ///< by BlockId
   llvm::Value* live = nullptr;  ///< pointer to an i32: lanes that have not exited, in masked code
   std::uint32_t frame_end = frame::kHeaderBytes;
 
-  // State of the block being emitted.
+  // State of the current block.
   Version version = Version::full;
   ir::BlockId block = ir::kNone;
   llvm::BasicBlock* first = nullptr;  ///< its first LLVM block, which dominates the others
@@ -139,7 +141,7 @@ class BodyPart {
   const analysis::LanePattern& pattern_in(Version version, ir::Value value) const {
     return plan_.facts(version).patterns[value];
   }
-  /// In the version being emitted.
+  /// The pattern in the version being emitted.
   const analysis::LanePattern& pattern(ir::Value value) const { return pattern_in(body_.version, value); }
   bool kept_scalar(Version version, ir::Value value) const { return pattern_in(version, value).scalar(); }
   llvm::Type* type_of(ir::Type type) const { return scalar_type(code_.getContext(), type); }
@@ -152,14 +154,14 @@ class BodyPart {
 
   bool is_gang() const { return body_.is_gang(); }
   bool is_shared(ir::Value value) const { return is_gang() && plan_.gang.shared[value]; }
-  /// The warp that has the values of `value` for the current one: warp 0 where the warps share it.
+  /// The warp that stores `value` for the current warp: warp 0 if the warps share the value.
   std::size_t warp_of(ir::Value value) const { return is_shared(value) ? 0 : body_.current; }
   template <class Function>
   void for_each_warp(const Function& function) {
     for (body_.current = 0; body_.current < body_.warps.size(); ++body_.current) function();
     body_.current = 0;
   }
-  /// Only for the first warp if `value` is the same in all.
+  /// Calls `function` for each warp, or only for the first one if `value` is the same in all.
   template <class Function>
   void for_each_warp(ir::Value value, const Function& function) {
     if (is_shared(value))

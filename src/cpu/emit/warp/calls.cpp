@@ -37,7 +37,8 @@ void Calls::emit(ir::Value value) {
   for (unsigned i = 0; i < count; ++i) values_.define_element(value, i, code_.CreateExtractValue(results, i));
 }
 
-/// Returns the start of the callee's local memory, behind the caller's. Ends the launch if there is no room.
+/// Returns the start of the callee's local memory, which follows the caller's. Ends the launch if there is
+/// not enough.
 llvm::Value* Calls::begin_activation(const ir::Inst& call) {
   const std::uint64_t own = llvm::alignTo(function_->local_bytes, engine::kLocalAlignment);
   const std::uint64_t needed = plan_.module->functions.at(call.imm).local_bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of device functions, and the arguments and results of the one being emitted. Their local memory is a
-// stack: each activation has a piece of every lane's, behind its caller's.
+// stack: each activation has a part of every lane's local memory, after its caller's part.
 // Source: docs/decisions/0009-called-functions.md.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace quern::cpu::emit {
 
-/// A device function that is called, not inlined, by its index in ir::Module::functions.
+/// Device functions that are called and not inlined, by index in ir::Module::functions.
 using DeviceFunctions = std::map<std::uint32_t, llvm::Function*>;
 
 class Calls : private BodyPart {
@@ -20,16 +20,16 @@ class Calls : private BodyPart {
         const DeviceFunctions& callees)
       : BodyPart(body), values_(values), constants_(constants), engine_(engine), callees_(callees) {}
 
-  /// Before emission of a device function: its arguments, <32 x T> each.
+  /// Called before a device function is emitted: sets its arguments, <32 x T> each.
   void set_arguments(std::vector<llvm::Value*> arguments) { arguments_ = std::move(arguments); }
   llvm::Value* argument(const ir::Inst& arg) const {
     return arguments_.at(static_cast<std::size_t>(arg.imm));
   }
-  /// Makes a variable for each result; `at` is in the entry block.
+  /// Creates a variable for each result; `at` is in the entry block.
   void create_results(llvm::IRBuilder<>& at);
   void clear_results();
   void emit_set_result(ir::Value value);
-  /// After emission: loads result `index`, as set in each lane.
+  /// Called after emission: loads result `index`, as each lane has set it.
   llvm::Value* result(unsigned index, llvm::IRBuilder<>& at) const;
 
   void emit(ir::Value value);

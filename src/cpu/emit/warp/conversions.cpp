@@ -9,7 +9,7 @@ namespace {
 using analysis::LanePattern;
 using analysis::LanePatternKind;
 
-/// Both keep the same scalar: lane 0's value, or the same part of an offset32.
+/// True if both patterns have the same scalar: lane 0's value, or the same part of an offset32.
 bool same_base(const LanePattern& a, const LanePattern& b) {
   const bool a_offset = a.kind == LanePatternKind::offset32;
   const bool b_offset = b.kind == LanePatternKind::offset32;
@@ -19,7 +19,7 @@ bool same_base(const LanePattern& a, const LanePattern& b) {
 
 }  // namespace
 
-/// The scalar that `pattern` keeps of a value whose lane 0 holds `lane0`.
+/// The scalar that `pattern` stores for a value whose lane 0 is `lane0`.
 llvm::Value* Conversions::base_of(const LanePattern& pattern, llvm::Value* lane0) {
   if (pattern.kind != LanePatternKind::offset32) return lane0;
   llvm::Value* index = lane0_of(pattern.index);
@@ -30,7 +30,7 @@ llvm::Value* Conversions::base_of(const LanePattern& pattern, llvm::Value* lane0
   return code_.CreateSub(lane0, code_.CreateMul(index, scale));
 }
 
-/// Lane 0 of `value` in the version being emitted; all lanes run.
+/// Lane 0 of `value` in the version being emitted, in which all lanes run.
 llvm::Value* Conversions::lane0_of(ir::Value value) {
   const LanePatternKind kind = pattern(value).kind;
   if (kind == LanePatternKind::uniform || kind == LanePatternKind::affine) return values_.scalar(value);
@@ -64,8 +64,8 @@ Conversions::MaskedValues Conversions::masked_values_on(ir::BlockId block,
   return made;
 }
 
-/// In masked code with all lanes running: `value` as full code keeps it. Where full code assumes more of the
-/// value than is known here, `holds` becomes the test of it.
+/// In masked code with all lanes running: returns `value` in the representation of full code. If full code
+/// assumes more about the value than is known here, adds a test of that to `holds`.
 llvm::Value* Conversions::full_from_masked(ir::Value value, std::map<ir::Value, llvm::Value*>& done,
                                            llvm::Value*& holds) {
   if (const auto found = done.find(value); found != done.end()) return found->second;
@@ -79,7 +79,7 @@ llvm::Value* Conversions::full_from_masked(ir::Value value, std::map<ir::Value, 
 
   llvm::Value* base = slots_.known_constant(Version::full, value);
   if (base == nullptr) base = base_of(wanted, lane0_of(value));
-  done[value] = base;  // `result` may have moved: the next line adds to `done`
+  done[value] = base;  // `result` may have been moved by the insertion into `done`
   llvm::Value* expected = values_.expand(wanted, inst(value).type, base, [&](ir::Value coefficient) {
     return full_from_masked(coefficient, done, holds);
   });

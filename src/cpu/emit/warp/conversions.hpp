@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values between the full version and the masked one. Their patterns may differ (the safe analysis knows
+// Converts values between the full and the masked version. Their patterns may differ (the safe analysis knows
 // less), and so may their representations (scalar or vector).
 #pragma once
 
@@ -9,18 +9,19 @@ namespace quern::cpu::emit {
 
 class Conversions : private BodyPart {
  public:
-  /// Values in the form that masked code keeps them in.
+  /// Values in their representation in masked code.
   using MaskedValues = std::vector<std::pair<ir::Value, llvm::Value*>>;
 
   Conversions(BodyState& body, Slots& slots, Values& values, const Edges& edges)
       : BodyPart(body), slots_(slots), values_(values), edges_(edges) {}
 
-  /// In full code: `value` as masked code keeps it.
+  /// In full code: returns `value` in its representation in masked code.
   llvm::Value* masked_from_full(ir::Value value);
-  /// In full code at the end of `block`: the values that its successors on `edges` read, and their phis.
+  /// In full code at the end of `block`: returns the values that its successors on `edges` read, and their
+  /// phis.
   MaskedValues masked_values_on(ir::BlockId block, const std::vector<unsigned>& edges);
-  /// In masked code: continues in the full version of `block` if all lanes run and its values have the form
-  /// it needs; otherwise behind this code.
+  /// In masked code: continues in the full version of `block` if all lanes run and the values have the
+  /// properties that full code assumes; otherwise continues after this code.
   void reenter_full(ir::BlockId block);
 
  private:

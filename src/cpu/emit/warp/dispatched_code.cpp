@@ -39,7 +39,7 @@ void DispatchedCode::lay_out_frame() {
   body_.frame_end = static_cast<std::uint32_t>(llvm::alignTo(body_.frame_end, llvm::Align(64)));
 
   llvm::IRBuilder<> at(inputs_.entry, inputs_.entry->begin());
-  if (inputs_.frame == nullptr) {  // a device function's lies on the stack
+  if (inputs_.frame == nullptr) {  // a device function has its frame on the stack
     llvm::AllocaInst* own = at.CreateAlloca(llvm::ArrayType::get(at.getInt8Ty(), body_.frame_end));
     own->setAlignment(llvm::Align(64));
     inputs_.frame = body_.warps[0].frame = own;
@@ -106,7 +106,7 @@ void DispatchedCode::emit_dispatcher() {
   code_.CreateUnreachable();
 }
 
-/// A device function cannot be left before its lanes have ended; it waits only for lanes of the warp.
+/// A device function can be left only after its lanes have ended; it waits only for lanes of the warp.
 void DispatchedCode::leave_step(llvm::Value* end) {
   if (function_->kernel) {
     code_.CreateRet(end);
@@ -160,13 +160,14 @@ void DispatchedCode::emit_terminator(ir::BlockId block) {
   }
 }
 
-/// True if no other lanes can arrive at `block`'s only successor, so that the dispatcher need not run.
+/// True if no other lanes can arrive at `block`'s only successor: then the dispatcher need not run.
 bool DispatchedCode::goes_straight(ir::BlockId block) const {
   const ir::BlockId next = function_->blocks[block].succs[0];
   return function_->blocks[next].preds.size() == 1 && plan_.waits[next] == ir::kNone && !plan_.ends[next];
 }
 
-/// `lanes` go from `block` to its successor: it becomes their PC, and its phis hold their operands in them.
+/// Sends `lanes` from `block` to a successor: the successor becomes their PC, and its phis get their operands
+/// in these lanes.
 void DispatchedCode::send(ir::BlockId block, unsigned successor_index, llvm::Value* lanes) {
   const ir::BlockId successor = function_->blocks[block].succs[successor_index];
   llvm::Value* bits = masks_.bits_of(lanes);
@@ -175,7 +176,7 @@ void DispatchedCode::send(ir::BlockId block, unsigned successor_index, llvm::Val
   for (const auto& [phi, operand] : edges_.phi_operands(block, successor_index)) {
     if (!slots_.has(Version::masked, phi)) continue;
     if (body_.sites != nullptr)
-      set_site(code_, *body_.sites, *plan_.module, *function_, operand);  // as masked_edge does
+      set_site(code_, *body_.sites, *plan_.module, *function_, operand);  // as in masked_edge
     llvm::Value* what = slots_.pack_bits(values_.as_kept(operand, kept_scalar(Version::masked, phi)));
     const Slot& to = slots_.at(Version::masked, phi);
     if (!kept_scalar(Version::masked, phi))

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dispatched code (Plan::dispatched), for kernels whose lanes wait for each other: masked code in another
-// order, in which the next block is chosen while the warp runs. Each lane has its PC, the number of the block
-// that it runs next, in the head of the warp's frame; the dispatcher selects the least one and runs that
-// block for the lanes whose PC it is. There are no waiting variables. The masked slots are in the frame, so
-// that a warp can be left at any time, and a definition changes those of the running lanes only. The step
-// returns when only other warps can make progress, and is entered again at the dispatcher. Source:
-// docs/decisions/0004-dispatcher.md.
+// Dispatched code (Plan::dispatched), for kernels whose lanes wait for each other. It is masked code in which
+// the next block is chosen at run time. Each lane has its PC, the number of the block that it runs next, in
+// the head of the warp's frame. The dispatcher selects the least PC and runs that block for the lanes that
+// have it. There are no waiting variables. The masked slots are in the frame, so that a warp can be left at
+// any time; a definition changes only the running lanes. The step returns when only other warps can make
+// progress, and the next step starts at the dispatcher. Source: docs/decisions/0004-dispatcher.md.
 #pragma once
 
 #include "cpu/emit/warp/conversions.hpp"
@@ -25,14 +24,14 @@ class DispatchedCode : private BodyPart {
         conversions_(conversions),
         instructions_(instructions) {}
 
-  /// Lays the frame out: its head, then every value that leaves its block, vectors first.
+  /// Lays out the frame: its head, then every value that leaves its block, vectors first.
   void lay_out_frame();
-  /// Makes the dispatcher's block and branches to it. The engine initialises a kernel's frame; a device
-  /// function initialises its own at each call.
+  /// Creates the dispatcher's block and branches to it. The engine initialises the frame of a kernel. A
+  /// device function initialises its own frame at each call.
   void begin();
   void emit();
 
-  // From full code.
+  // Called from full code.
   /// Switches to dispatched code on the edges of `block` (indices into its successors).
   void enter(ir::BlockId block, const std::vector<unsigned>& edges);
   /// The threads of the lanes in `word` have ended.

@@ -10,7 +10,7 @@ std::vector<std::pair<ir::Value, ir::Value>> Edges::phi_operands(ir::BlockId blo
                                                                  unsigned successor_index) const {
   const std::vector<ir::BlockId>& succs = function_->blocks[block].succs;
   const ir::BlockId to = succs[successor_index];
-  // Edges between the same two blocks are in the same order in succs and in preds.
+  // Edges between the same two blocks have the same order in succs and in preds.
   auto skip = std::count(succs.begin(), succs.begin() + successor_index, to);
   const ir::Block& next = function_->blocks[to];
   std::size_t edge = 0;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The edges from a block to its successors: the operands that phis have on an edge, and the lanes that take
-// it.
+// The edges from a block to its successors: the operands of phis on an edge, and the lanes that take it.
 #pragma once
 
 #include "cpu/emit/warp/values.hpp"
@@ -14,8 +13,8 @@ class Edges : private BodyPart {
   /// The phis of successor `successor_index` of `block`, each with its operand on that edge.
   std::vector<std::pair<ir::Value, ir::Value>> phi_operands(ir::BlockId block,
                                                             unsigned successor_index) const;
-  /// By successor of a cond_br or switch_br: which of the lanes `among` take that edge. Those that no case
-  /// names take the last.
+  /// By successor of a cond_br or switch_br: the lanes of `among` that take that edge. Lanes without a case
+  /// take the last one.
   std::vector<llvm::Value*> lanes_by_edge(ir::BlockId block, llvm::Value* among);
   /// The indices of all successors of `block`.
   std::vector<unsigned> all(ir::BlockId block) const;

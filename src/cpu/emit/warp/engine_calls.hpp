@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the engine's functions (cpu/abi/helpers.hpp), and the facts that the body leaves for the report of
-// an error.
+// Calls of the engine's functions (cpu/abi/helpers.hpp), and stores of facts for error reports.
 #pragma once
 
 #include <string_view>
@@ -18,7 +17,8 @@ class EngineCalls : private BodyPart {
   llvm::Value* call(const char* name, llvm::Type* result, llvm::ArrayRef<llvm::Value*> args);
   /// Stores `what` in the field of WorkerState at `offset`.
   void note(std::uint64_t offset, llvm::Value* what);
-  /// A host call may report (a failed assertion does): the report names the block and the warp.
+  /// Called before a host call that may report (a failed assertion): the report contains the block and the
+  /// warp.
   void note_block_and_warp();
   /// Ends the launch; records the location (an index into KernelCode::locations or kNone) and the first
   /// affected lane.

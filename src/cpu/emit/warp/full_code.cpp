@@ -41,7 +41,7 @@ void FullCode::emit_terminator(ir::BlockId block) {
   }
 }
 
-/// To successor `successor_index` with all lanes: its phis take their operands.
+/// Branches to successor `successor_index` with all lanes; its phis get their operands.
 void FullCode::emit_edge(ir::BlockId block, unsigned successor_index) {
   const ir::BlockId successor = function_->blocks[block].succs[successor_index];
   if (!plan_.full_needed[successor]) return dispatched_.enter(block, {successor_index});
@@ -51,11 +51,11 @@ void FullCode::emit_edge(ir::BlockId block, unsigned successor_index) {
 
 void FullCode::store_phis(ir::BlockId block, unsigned successor_index) {
   std::vector<std::pair<ir::Value, llvm::Value*>>
-      stores;  // all reads before the first write: a phi may read another
+      stores;  // read everything before the first write, since a phi may read another phi
   for (const auto& [phi, operand] : edges_.phi_operands(block, successor_index))
     if (slots_.has(Version::full, phi) && !(is_shared(phi) && body_.current != 0))
       stores.emplace_back(phi, values_.as_kept(operand, kept_scalar(Version::full, phi)));
-  // Not to the frame: the phi's block does that once for all its edges.
+  // The frame is not written here: the phi's block does that once for all its edges.
   for (const auto& [phi, what] : stores)
     code_.CreateStore(slots_.pack_bits(what), slots_.at(Version::full, phi).memory);
 }
@@ -89,7 +89,7 @@ void FullCode::emit_cond_branch(ir::BlockId block) {
   emit_edge(block, 1);
 }
 
-/// i1: the last lane's index does not wrap and lies below the bound, in every warp.
+/// i1: the index of the last lane does not wrap and is below the bound, in every warp.
 llvm::Value* FullCode::every_lane_below(const cuts::BoundedBranch& branch) {
   const bool exact = branch.is_signed && pattern(branch.index).exact;
   llvm::Value* all = nullptr;
@@ -106,7 +106,7 @@ llvm::Value* FullCode::every_lane_below(const cuts::BoundedBranch& branch) {
   return all;
 }
 
-/// i1, i1: `condition` holds in all lanes of all warps, in any lane of any warp.
+/// i1, i1: `condition` is true in all lanes of all warps; it is true in any lane of any warp.
 std::pair<llvm::Value*, llvm::Value*> FullCode::all_and_any(ir::Value condition) {
   llvm::Value* all = nullptr;
   llvm::Value* any = nullptr;
@@ -161,7 +161,7 @@ void FullCode::emit_switch(ir::BlockId block) {
   }
 }
 
-/// Continues behind the widenings that follow this block in the full version only if none of them wraps.
+/// Continues in the full version only if none of the following widenings wraps.
 void FullCode::emit_tests(ir::BlockId block) {
   llvm::Value* holds = nullptr;
   for (const ir::Value widening : plan_.tested[block])
@@ -177,9 +177,8 @@ void FullCode::emit_tests(ir::BlockId block) {
   code_.SetInsertPoint(narrow);
 }
 
-/// i1: base + terms, computed in 64 bits, lies within the narrow type in every lane. The extremes of the
-/// terms are added up one by one, which may reject a sum that would just fit, but never accepts one that does
-/// not.
+/// i1: base + terms, computed in 64 bits, is in the range of the narrow type in every lane. The extremes of
+/// the terms are added one by one. This may reject a sum that just fits, but never accepts one that does not.
 llvm::Value* FullCode::widening_holds(ir::Value widening) {
   const ir::Inst& what = inst(widening);
   const ir::Value operand = what.args[0];
@@ -217,7 +216,7 @@ llvm::Value* FullCode::widening_holds(ir::Value widening) {
   return code_.CreateAnd(holds, code_.CreateICmpSLE(high, number(maximum)));
 }
 
-/// At the end of `block`: the full version cannot continue.
+/// Emitted at the end of `block` if the full version cannot continue.
 void FullCode::leave(ir::BlockId block) {
   if (is_gang())
     gang_.split(block);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The full version of the blocks. All 32 lanes run, of one warp or of every warp of a gang; branches are
+// The full version of the blocks. All 32 lanes run, of one warp or of every warp of a gang. Branches are real
 // branches as long as the lanes agree.
 #pragma once
 

@@ -50,12 +50,12 @@ void GangCode::split(ir::BlockId block) {
   code_.CreateRet(code_.getInt32(frame::kParted));
 }
 
-/// Stores the values that `next` reads into the frames of the warps, all but `made_later`.
+/// Stores the values that `next` reads, except `made_later`, into the frames of the warps.
 void GangCode::store_frames(ir::BlockId next, ir::Value made_later) {
   for (const ir::Value value : plan_.live_in[next]) {
     const std::uint32_t offset = body_.gang.single->frame_offset(value);
     if (value == made_later || offset == 0) continue;
-    for_each_warp([&] {  // shared values too: each warp may continue alone
+    for_each_warp([&] {  // also for shared values, since each warp may continue alone
       llvm::Value* what = slots_.pack_bits(values_.kept(value));
       code_.CreateAlignedStore(what, slots_.frame_address(offset), Slots::frame_align(what->getType()));
     });

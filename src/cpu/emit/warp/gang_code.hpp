@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code of a gang of warps in lockstep. It has full code only: each instruction once for every warp, or once
-// for all where the warps cannot differ. Differences from one warp's full version: a barrier waits for no
-// warp of the gang, and warps that diverge continue one by one from their frames.
+// Code of a gang of warps in lockstep. It has full code only. Each instruction is emitted once for every
+// warp, or once for all if the warps cannot differ. Differences from the full version of one warp: at a
+// barrier, the warps of the gang do not wait for each other; warps that diverge continue one by one from
+// their frames.
 #pragma once
 
 #include "cpu/emit/warp/barriers.hpp"
@@ -14,9 +15,9 @@ class GangCode : private BodyPart {
       : BodyPart(body), slots_(slots), values_(values), states_(states), barriers_(barriers) {}
 
   /// If the gang is the whole block, no warp waits. Otherwise the gang returns the state of each of its
-  /// warps, the same that the warp would return alone.
+  /// warps, which is the state that the warp would return alone.
   void barrier(ir::BlockId block);
-  /// At the end of `block`, where the warps diverge: each continues alone from there.
+  /// Emitted at the end of `block` if the warps diverge there: each continues alone.
   void split(ir::BlockId block);
 
  private:

@@ -35,11 +35,11 @@ void Instructions::emit_one(ir::Value value) {
     default:
       break;
   }
-  // A value known at compile time has no code: its readers get the constant.
+  // A value that is known at compile time has no code: its uses get the constant.
   if (ir::has_trait(what.op, 'p') && what.type != ir::Type::none &&
       slots_.known_constant(body_.version, value) != nullptr)
     return;
-  // If lanes wait, other lanes run while this one iterates in its loop: sleeping would only delay them.
+  // While one lane iterates in a loop that waits, other lanes run: sleeping would only delay them.
   if (what.op == ir::Op::nanosleep && !plan_.full_needed[body_.block]) return;
   if (what.op == ir::Op::host_call) {
     engine_.note_block_and_warp();

@@ -9,7 +9,7 @@ namespace quern::cpu::emit {
 
 class Instructions : private BodyPart {
  public:
-  /// Operations are emitted by way of `context`.
+  /// `context` is used to emit operations.
   Instructions(BodyState& body, Slots& slots, Values& values, EngineCalls& engine, Calls& calls,
                Prefetcher& prefetcher, Context& context)
       : BodyPart(body),
@@ -21,7 +21,7 @@ class Instructions : private BodyPart {
         context_(context) {}
 
   void emit(ir::BlockId block);
-  /// One instruction, for the current warp.
+  /// Emits one instruction for the current warp.
   void emit_one(ir::Value value);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of LaunchState and WorkerState that do not change during a launch: each is loaded once, in the
+// Fields of LaunchState and WorkerState that do not change during a launch. Each is loaded once, in the
 // function's entry block, and marked invariant.
 #pragma once
 
@@ -21,7 +21,7 @@ class LaunchConstants : private BodyPart {
   llvm::Value* local_base();
   llvm::Value* local_stride();
   llvm::Value* local_begin();
-  /// Grid extent in `dimension`, i32; loaded at each call.
+  /// The grid extent in `dimension`, i32; each call emits a load.
   llvm::Value* grid(unsigned dimension);
 
  private:

@@ -9,8 +9,8 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// A block of at most this many operations is run whether or not a lane waits at it: a mispredicted skip
-/// costs more.
+/// A block with at most this many operations is run even if no lane waits at it: a mispredicted skip costs
+/// more.
 constexpr std::size_t kMaxUnskippedInsts = 6;
 
 using analysis::leaves_divergent_loop;
@@ -51,7 +51,7 @@ void MaskedCode::emit_block(ir::BlockId id) {
     emit_terminator(id);
 }
 
-/// True if `block` is cheap and harmless with no lane at all.
+/// True if `block` is cheap, and has no effect when no lane runs.
 bool MaskedCode::may_run_empty(ir::BlockId block) const {
   const analysis::Analysis& facts = plan_.masked;
   const std::uint32_t loop = facts.loop_of[block];
@@ -63,7 +63,7 @@ bool MaskedCode::may_run_empty(ir::BlockId block) const {
     const ir::Op op = inst(value).op;
     if (op == ir::Op::br || op == ir::Op::cond_br || is_phi(value)) continue;
     if (!ir::has_trait(op, 'p') || ++count > kMaxUnskippedInsts) return false;
-    // A scalar made from a vector is that of some running lane.
+    // A scalar computed from a vector is the value of a running lane.
     const auto is_vector = [&](ir::Value arg) { return !kept_scalar(Version::masked, arg); };
     if (kept_scalar(Version::masked, value) && std::ranges::any_of(inst(value).args, is_vector)) return false;
   }
@@ -91,7 +91,7 @@ void MaskedCode::emit_terminator(ir::BlockId block) {
   }
 }
 
-/// All running lanes go the same way.
+/// Emits a branch at which all running lanes take the same edge.
 void MaskedCode::emit_uniform_branch(ir::BlockId block) {
   const std::vector<ir::BlockId>& succs = function_->blocks[block].succs;
   const ir::Inst& last = terminator(block);
@@ -117,7 +117,7 @@ void MaskedCode::emit_divergent_branch(ir::BlockId block) {
   code_.CreateBr(next_test(plan_.masked.position[block] + 1));
 }
 
-/// `lanes` go from `block` to its successor `successor_index`: they wait there, and its phis hold their
+/// Sends `lanes` from `block` to its successor `successor_index`: they wait there, and its phis get their
 /// operands in those lanes.
 void MaskedCode::emit_edge(ir::BlockId block, unsigned successor_index, llvm::Value* lanes) {
   const ir::BlockId successor = function_->blocks[block].succs[successor_index];
@@ -128,7 +128,7 @@ void MaskedCode::emit_edge(ir::BlockId block, unsigned successor_index, llvm::Va
     if (!slots_.has(Version::masked, phi)) continue;
     const bool keep_scalar = kept_scalar(Version::masked, phi);
     const Slot& to = slots_.at(Version::masked, phi);
-    // LLVM may combine a load with the select behind it, at the position of the select.
+    // LLVM may combine a load with a following select, at the position of the select.
     if (body_.sites != nullptr) set_site(code_, *body_.sites, *plan_.module, *function_, operand);
     llvm::Value* what = slots_.pack_bits(values_.as_kept(operand, keep_scalar));
     llvm::Value* old = code_.CreateLoad(to.type, to.memory);
@@ -145,16 +145,16 @@ void MaskedCode::emit_edge(ir::BlockId block, unsigned successor_index, llvm::Va
   code_.CreateStore(lanes, waiting);
 }
 
-/// The lanes' threads have ended.
+/// Ends the threads of the lanes.
 void MaskedCode::retire(llvm::Value* lanes) {
   llvm::Value* live = code_.CreateLoad(code_.getInt32Ty(), body_.live);
   code_.CreateStore(code_.CreateAnd(live, code_.CreateNot(masks_.word_of(masks_.bits_of(lanes)))),
                     body_.live);
 }
 
-/// True if other lanes may already wait at `successor` when `block` sends its own. False for a loop's header
-/// (all lanes in a loop are at the same iteration), and if `block` comes first of all predecessors; but
-/// always true if lanes leave a loop at different iterations.
+/// True if other lanes may already wait at `successor` when `block` sends its lanes there. False for a loop's
+/// header (all lanes in a loop are in the same iteration), and if `block` is the first of all predecessors.
+/// Always true if lanes leave a loop in different iterations.
 bool MaskedCode::must_blend(ir::BlockId block, ir::BlockId successor) const {
   const analysis::Analysis& facts = plan_.masked;
   const std::vector<ir::BlockId>& preds = function_->blocks[successor].preds;
@@ -165,16 +165,16 @@ bool MaskedCode::must_blend(ir::BlockId block, ir::BlockId successor) const {
   return *std::min_element(preds.begin(), preds.end(), before) != block;
 }
 
-/// True if all lanes that wait at `other` have just come through `block`. Lanes that left a loop around
-/// `block` at an earlier iteration wait behind it until the others have left, too.
+/// True if all lanes that wait at `other` came through `block` in the same iteration. Lanes that left a loop
+/// around `block` in an earlier iteration wait after it until the others have left.
 bool MaskedCode::only_from(ir::BlockId block, ir::BlockId other) const {
   const analysis::Analysis& facts = plan_.masked;
   if (leaves_divergent_loop(facts, block, other)) return false;
   return dominance_.dominates(block, other);
 }
 
-/// Ends the code of `block` after all its lanes went to `target` (kNone: none of them waits anywhere behind
-/// it): to the next block at which lanes may wait. `certain`: at least one lane went.
+/// Ends the code of `block` after all its lanes went to `target` (kNone: no lane waits at any later block).
+/// Continues at the next block at which lanes may wait. `certain`: at least one lane went to `target`.
 void MaskedCode::leave(ir::BlockId block, ir::BlockId target, bool certain) {
   if (target != ir::kNone && plan_.ends[target]) target = ir::kNone;
   const analysis::Analysis& facts = plan_.masked;
@@ -187,7 +187,7 @@ void MaskedCode::leave(ir::BlockId block, ir::BlockId target, bool certain) {
   for (std::uint32_t at = facts.position[block];; ++at) {
     for (std::uint32_t loop = facts.loop_of[facts.order[at]]; loop != ir::kNone;
          loop = facts.loops[loop].parent) {
-      // Others wait at its header only once they have passed its last block.
+      // Others wait at the loop's header only after they have passed its last block.
       const std::vector<ir::BlockId>& inside = facts.loops[loop].blocks;
       if (inside.back() != facts.order[at]) break;
       if (inside.front() == target) return go(target);
@@ -199,15 +199,15 @@ void MaskedCode::leave(ir::BlockId block, ir::BlockId target, bool certain) {
   code_.CreateBr(inputs_.done);
 }
 
-/// The position of the first block from `position` on that has a masked version; behind all blocks if none
-/// has.
+/// The position of the first block from `position` on that has a masked version; after all blocks if there is
+/// none.
 std::uint32_t MaskedCode::next_needed(std::uint32_t position) const {
   const std::vector<ir::BlockId>& order = plan_.masked.order;
   while (position < order.size() && !plan_.masked_needed[order[position]]) ++position;
   return position;
 }
 
-/// The test of that block.
+/// The LLVM block that tests whether lanes wait at that block.
 llvm::BasicBlock* MaskedCode::next_test(std::uint32_t position) {
   position = next_needed(position);
   return position < plan_.masked.order.size() ? body_.masked_blocks[plan_.masked.order[position]].test
@@ -216,8 +216,8 @@ llvm::BasicBlock* MaskedCode::next_test(std::uint32_t position) {
 
 void MaskedCode::enter_at_branch(ir::BlockId block) {
   const std::vector<ir::BlockId>& succs = function_->blocks[block].succs;
-  // A block with several successors is the only predecessor of each (critical edges are split): no phi needs
-  // a blend.
+  // A block with several successors is the only predecessor of each (critical edges are split), so no phi
+  // needs a blend.
   const Conversions::MaskedValues stores = conversions_.masked_values_on(block, edges_.all(block));
 
   const std::vector<llvm::Value*> lanes = edges_.lanes_by_edge(block, masks_.all());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The masked version of the blocks, laid out in Analysis::order. Each block has a variable `waiting`: the
-// lanes that are to run it. A block whose variable is empty is skipped; otherwise it empties the variable,
+// lanes that must run it. A block is skipped if the variable is empty. Otherwise it clears the variable,
 // runs, and adds its lanes to the variables of its successors. Invariants:
-//  - a value's masked slot is right in the lanes that ran its definition; in the others it holds any defined
-//  value (never undef);
+//  - a value's masked slot is correct in the lanes that ran its definition; other lanes contain any defined
+//    value (never undef);
 //  - in full code every waiting variable is empty.
 // LLVM sees paths that no lane can take; MaskedVariables limits the live ranges there.
 #pragma once
@@ -30,14 +30,15 @@ class MaskedCode : private BodyPart {
         instructions_(instructions),
         barriers_(barriers) {}
 
-  /// Before any other call, unless the body is a gang's or dispatched.
+  /// Must be called before any other member function, unless the body is a gang's or dispatched.
   void find_dominance() { dominance_ = analysis::Dominance(plan_.masked); }
   void emit();
 
-  // From full code.
-  /// At a branch at which the lanes diverge: each successor's lanes wait there; masked code continues.
+  // Called from full code.
+  /// At a branch at which the lanes diverge: the lanes of each successor wait there, and masked code
+  /// continues.
   void enter_at_branch(ir::BlockId block);
-  /// All lanes together, past `block`'s only edge.
+  /// All lanes together pass `block`'s only edge.
   void enter_behind(ir::BlockId block);
 
  private:

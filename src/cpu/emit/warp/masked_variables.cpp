@@ -4,7 +4,7 @@
 namespace quern::cpu::emit {
 
 void MaskedVariables::clear_all() {
-  if (plan_.dispatched) return;  // they are in memory, and stay
+  if (plan_.dispatched) return;  // their variables are in memory and stay there
   for (const MaskedBlocks& blocks : body_.masked_blocks)
     if (blocks.waiting != nullptr) code_.CreateStore(masks_.none(), blocks.waiting);
   for (const Slot& each : slots_.of_version(Version::masked))

@@ -18,7 +18,7 @@ llvm::Value* Masks::lanes_of(llvm::Value* bits) {
   return registers_ ? bits : builder_.CreateSExt(bits, type_);
 }
 
-// The sign bit: blends and masked moves test it.
+// Test the sign bit, as blends and masked moves do.
 llvm::Value* Masks::bits_of(llvm::Value* lanes) {
   return registers_ ? lanes : builder_.CreateICmpSLT(lanes, llvm::Constant::getNullValue(type_));
 }

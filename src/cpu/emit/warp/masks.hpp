@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The representation of a set of lanes between blocks. With mask registers (AVX-512): <32 x i1>. Without:
-// <32 x i32>, 0 or -1, compared anew at each use, which measures 1.6 to 2 times faster than i1 vectors across
-// blocks.
+// The representation of a set of lanes between blocks. With mask registers (AVX-512) it is <32 x i1>.
+// Otherwise it is <32 x i32> with 0 or -1, compared again at each use: measured, this is 1.6 to 2 times
+// faster than i1 vectors across blocks.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -10,7 +10,7 @@
 
 namespace quern::cpu::emit {
 
-/// "Lanes" is a mask in that kept form; "bits" a <32 x i1>. Makes instructions with the builder it is given.
+/// `lanes` is a mask in that stored form, `bits` a <32 x i1>. Emits instructions with the given builder.
 class Masks {
  public:
   Masks(llvm::IRBuilder<>& builder, Isa isa);

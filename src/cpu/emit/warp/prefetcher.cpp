@@ -11,10 +11,10 @@ namespace {
 constexpr std::int64_t kLineBytes = 64;
 /// Operations between a loop's variable and the address.
 constexpr unsigned kMaxDepth = 8;
-/// Lanes that touch more lines than that are a gather: asking costs as much as loading.
+/// Lanes that access more lines than this are a gather: prefetching costs as much as loading.
 constexpr std::size_t kMaxLines = 4;
 
-/// The latency of memory, in rounds of the loop. Measured.
+/// The latency of memory, in iterations of the loop. Measured.
 std::uint64_t rounds_ahead(RoundLength length, std::uint32_t gang_width) {
   switch (length) {
     case RoundLength::barrier:
@@ -27,7 +27,8 @@ std::uint64_t rounds_ahead(RoundLength length, std::uint32_t gang_width) {
   return 4;
 }
 
-/// One lane for each cache line that the lanes access, if the lines of different coefficients are separate.
+/// Returns one lane for each cache line that the lanes access, assuming that lanes with different
+/// coefficients access different lines.
 std::vector<unsigned> lane_of_each_line(const analysis::LanePattern& address) {
   const auto apart = [&](unsigned a, unsigned b) {
     return std::ranges::any_of(address.terms, [&](const analysis::Term& term) {
@@ -43,7 +44,7 @@ std::vector<unsigned> lane_of_each_line(const analysis::LanePattern& address) {
 
 }  // namespace
 
-/// Finds the operation that makes a round of the loop long.
+/// Finds the operation that makes an iteration of the loop long.
 RoundLength Prefetcher::round_length(std::uint32_t loop) {
   const auto known = round_lengths_.find(loop);
   if (known != round_lengths_.end()) return known->second;
@@ -59,8 +60,8 @@ RoundLength Prefetcher::round_length(std::uint32_t loop) {
   return round_lengths_[loop] = length;
 }
 
-/// The amount that each round of the loop adds to `value`, as i64; null if zero, empty if unknown. It serves
-/// a hint, so it may wrap differently.
+/// The amount that each iteration of the loop adds to `value`, as i64; null if zero, empty if unknown. It is
+/// used for a hint only, so it may wrap differently.
 std::optional<llvm::Value*> Prefetcher::advance_of(ir::Value value, std::uint32_t loop, unsigned depth) {
   const auto inside = [&](ir::Value of) {
     std::uint32_t at = plan_.full.loop_of[inst(of).block];
@@ -113,7 +114,7 @@ void Prefetcher::emit(ir::Value load) {
   if (lanes.size() > kMaxLines) return;
   const std::optional<llvm::Value*> stride = advance_of(address, loop, kMaxDepth);
   if (!stride || *stride == nullptr) return;
-  // Strides known at compile time are short: the processor detects those itself if rounds are short, too.
+  // Strides known at compile time are short. The processor detects them itself if iterations are short, too.
   if (length == RoundLength::none && llvm::isa<llvm::Constant>(*stride)) return;
   llvm::Value* ahead = code_.CreateMul(*stride, code_.getInt64(rounds_ahead(length, body_.gang.width)));
   ahead = code_.CreateAdd(code_.CreateAdd(values_.scalar(address), ahead), code_.getInt64(inst(load).imm));
@@ -129,7 +130,7 @@ void Prefetcher::emit(ir::Value load) {
       }
       at = code_.CreateAdd(at, part);
     }
-    // A hint: it does not read, and faults for no address.
+    // A prefetch is a hint: it reads nothing and does not fault.
     code_.CreateIntrinsic(llvm::Intrinsic::prefetch, {code_.getPtrTy()},
                           {code_.CreateIntToPtr(at, code_.getPtrTy()), code_.getInt32(0), code_.getInt32(3),
                            code_.getInt32(1)});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefetches for loads that walk through memory in a loop, with strides that the processor does not detect
-// (as long as the grid is wide), or with more between two rounds than it looks past (barriers, atomic
-// operations lane by lane). There the code prefetches its later reads.
+// Prefetches for loads that walk through memory in a loop. The processor does not detect strides that are too
+// long (as long as the width of the grid), and does not look past long operations between iterations
+// (barriers, atomic operations lane by lane). In these cases the code prefetches the addresses of later
+// iterations.
 #pragma once
 
 #include <map>
@@ -11,7 +12,7 @@
 
 namespace quern::cpu::emit {
 
-/// The operation that makes one round of a loop so long that the processor does not look past it.
+/// The operation that makes an iteration of the loop so long that the processor does not look past it.
 enum class RoundLength : std::uint8_t { none, barrier, atomics };
 
 class Prefetcher : private BodyPart {
@@ -19,7 +20,7 @@ class Prefetcher : private BodyPart {
   Prefetcher(BodyState& body, Slots& slots, Values& values)
       : BodyPart(body), slots_(slots), values_(values) {}
 
-  /// Behind a load in full code.
+  /// Called after a load in full code.
   void emit(ir::Value load);
 
  private:
@@ -28,7 +29,7 @@ class Prefetcher : private BodyPart {
 
   Slots& slots_;
   Values& values_;
-  std::map<std::uint32_t, RoundLength> round_lengths_;  ///< by loop, as far as asked for
+  std::map<std::uint32_t, RoundLength> round_lengths_;  ///< by loop, for those computed so far
 };
 
 }  // namespace quern::cpu::emit

@@ -21,7 +21,7 @@ void ResumePoints::lay_out_frame() {
     if (plan_.barrier[id] == ir::kNone) continue;
     const ir::BlockId next = function_->blocks[id].succs[0];
     for (const ir::Value value : plan_.live_in[next]) {
-      if (value == plan_.barrier[id]) continue;  // made on resuming
+      if (value == plan_.barrier[id]) continue;  // it is computed when the body is resumed
       if (plan_.has_full) add(Version::full, value, true);
       if (plan_.masked_needed[next]) add(Version::masked, value, true);
     }
@@ -63,7 +63,7 @@ void ResumePoints::suspend(ir::BlockId block) {
     code_.CreateStore(code_.CreateLoad(code_.getInt32Ty(), slots_.frame_address(live_frame_)), body_.live);
 }
 
-/// The builder is at the continuation of `state`: reloads the slots that `next` reads from the frame.
+/// The builder is at the start of `state`: reloads the slots that `next` reads from the frame.
 void ResumePoints::resume_at(std::uint32_t state, ir::BlockId next) {
   add(state);
   if (!full()) variables_.enter(plan_.masked.position[next]);

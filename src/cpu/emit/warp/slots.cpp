@@ -80,7 +80,7 @@ void Slots::write(Version version, ir::Value value, llvm::Value* what) {
     code_.CreateStore(packed, to.memory);
     return store_to_frame(to, packed);
   }
-  // Other lanes may still need the values that they defined.
+  // Lanes that do not run may still need their values.
   if (!full() && packed->getType()->isVectorTy())
     packed = code_.CreateSelect(body_.running.bits, packed,
                                 code_.CreateAlignedLoad(to.type, to.memory, frame_align(to.type)));

@@ -41,15 +41,15 @@ class Finder {
       values_[value].first = is_phi(value) ? meeting : needed_above(block);
   }
 
-  /// The nearest of `block` and the blocks above it that has masked code.
+  /// The nearest block with masked code, starting from `block` and going up the dominator tree.
   ir::BlockId needed_above(ir::BlockId block) const {
     while (block != ir::kNone && !plan_.masked_needed[block]) block = above(block);
     return block;
   }
   ir::BlockId above(ir::BlockId block) const { return block == 0 ? ir::kNone : facts_.idom[block]; }
 
-  /// A block that masked code runs before any lane is sent to `block`, and that it does not run again while
-  /// lanes wait there which left a loop at an earlier iteration than others.
+  /// Returns a block that masked code runs before any lane is sent to `block`, and does not run again while
+  /// lanes wait at `block` that left a loop in an earlier iteration than others.
   ir::BlockId before_meeting(ir::BlockId block) const {
     ir::BlockId at = needed_above(above(block));
     while (at != ir::kNone && analysis::leaves_divergent_loop(facts_, at, block))
@@ -61,7 +61,8 @@ class Finder {
     read(waiting_[block], block);
     for (const ir::Value value : plan_.live_in[block]) read(values_[value], block);
     for (const ir::Value value : function_.blocks[block].insts) read(values_[value], block);
-    for (const ir::BlockId pred : function_.blocks[block].preds) {  // they add to the present mask
+    // predecessors read the variables to add their lanes
+    for (const ir::BlockId pred : function_.blocks[block].preds) {
       if (!plan_.masked_needed[pred]) continue;
       read(waiting_[block], pred);
       for (const ir::Value value : function_.blocks[block].insts) {
@@ -80,7 +81,8 @@ class Finder {
     }
   }
 
-  /// A barrier at which lanes are missing runs those that are about to trap, wherever they are.
+  /// A barrier at which lanes are missing runs the lanes that are about to trap, so these variables are
+  /// always read.
   void keep_for_barriers() {
     for (const ir::BlockId block : facts_.order) {
       if (function_[function_.blocks[block].insts.back()].op != ir::Op::trap) continue;

@@ -29,8 +29,8 @@ llvm::Value* Values::kept(ir::Value value) {
   std::map<ir::Value, llvm::Value*>& values = of_warp(value).values;
   if (const auto found = values.find(value); found != values.end()) return found->second;
   const Slot& from = slots_.at(body_.version, value);
-  // At the start of the block, so that it serves all of it: slots of other values do not change within a
-  // block.
+  // Insert at the start of the block, so that all of the block can use it: slots of other values do not
+  // change within a block.
   const llvm::IRBuilder<>::InsertPointGuard guard(code_);
   code_.SetInsertPoint(body_.first, body_.first->getFirstInsertionPt());
   return values[value] = slots_.unpack_bits(slots_.load(from, body_.version), inst(value).type);

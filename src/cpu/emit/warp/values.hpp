@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of the block being emitted: their stored form, and their conversion to scalars and vectors.
+// The values of the current block: their stored form, and their conversion to scalars and vectors.
 #pragma once
 
 #include <functional>
@@ -13,21 +13,21 @@ namespace quern::cpu::emit {
 
 class Values : private BodyPart {
  public:
-  /// Gives the scalar of a term's coefficient.
+  /// Returns the scalar of a term's coefficient.
   using Coefficient = std::function<llvm::Value*(ir::Value)>;
 
   Values(BodyState& body, Slots& slots) : BodyPart(body), slots_(slots) {}
 
-  /// Starts the code of `block` at `at`, and forgets the values of the block before.
+  /// Starts the code of `block` at `at`, and discards the values of the previous block.
   void begin_block(Version version, ir::BlockId block, llvm::BasicBlock* at);
 
   /// The stored form of `value` in the version being emitted: its scalar or its vector.
   llvm::Value* kept(ir::Value value);
   llvm::Value* scalar(ir::Value value);
   llvm::Value* vector(ir::Value value);
-  /// The operand of a phi in the form that the phi is kept in.
+  /// The operand of a phi in the stored form of the phi.
   llvm::Value* as_kept(ir::Value value, bool want_scalar);
-  /// All lanes of a value of `pattern`, from its scalar `base`.
+  /// All lanes of a value with this pattern, computed from its scalar `base`.
   llvm::Value* expand(const analysis::LanePattern& pattern, ir::Type type, llvm::Value* base,
                       const Coefficient& coefficient);
 
@@ -40,7 +40,7 @@ class Values : private BodyPart {
     llvm::Value* vector = nullptr;
     llvm::BasicBlock* block = nullptr;
   };
-  /// The values of one warp of the gang. Values that the warps share are those of warp 0.
+  /// The values of one warp of the gang. Shared values are stored for warp 0 only.
   struct WarpValues {
     std::map<ir::Value, llvm::Value*> values;
     std::map<ir::Value, Expansion> expansions;

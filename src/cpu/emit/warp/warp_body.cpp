@@ -93,8 +93,8 @@ void WarpBody::create_blocks() {
   calls_.create_results(at);
 }
 
-/// Emits the start of every warp: no lanes wait, masked slots hold zeros; then control passes to the first
-/// block (or to the one in the saved state).
+/// Emits the start of every warp: no lanes wait, and masked slots contain zeros. Then control goes to the
+/// first block, or to the block of the saved state.
 void WarpBody::emit_begin() {
   llvm::IRBuilder<>& code = body_.code;
   const BodyInputs& inputs = body_.inputs;

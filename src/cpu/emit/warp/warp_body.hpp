@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code that one warp runs, or a gang of warps in lockstep. WarpBody owns the parts, each a class with a
-// file of its own, and is the Context of the operations. A part uses only parts above it:
+// The code that one warp runs, or a gang of warps in lockstep. WarpBody owns the parts and is the Context of
+// the operations. Each part is a class in a separate file and uses only parts above it:
 //
 //   BodyState                             the state that all parts share
 //   Slots, Values                         values in memory, and those of the block being emitted
@@ -12,9 +12,9 @@
 //   MaskedCode, DispatchedCode, GangCode  control flow where not all lanes, or not all warps, agree
 //   FullCode                              control flow where they do
 //
-// Memory form: every phi and every value read outside its block has a slot, one for each version; definitions
-// store, reads load, and promote_slots makes SSA of it. So going from one version to the other, or on after a
-// barrier, is a matter of filling slots.
+// Memory form: every phi and every value read outside its block has a slot for each version. Definitions
+// store to it, reads load from it, and promote_slots turns it into SSA form. So switching between the
+// versions, or continuing after a barrier, only requires storing to slots.
 #pragma once
 
 #include "cpu/emit/warp/full_code.hpp"
@@ -28,9 +28,9 @@ class WarpBody final : public Context {
 
   /// Emits everything between inputs.begin and inputs.done.
   void emit();
-  /// After emit(): the frame that a warp needs, with its header; 0 without barriers.
+  /// Valid after emit(): the frame that a warp needs, including its header; 0 without barriers.
   std::uint32_t frame_bytes() const { return body_.inputs.frame == nullptr ? 0 : body_.frame_end; }
-  /// After emit(): the states in which the body is entered.
+  /// Valid after emit(): the states in which the body is entered.
   const ResumePoints& resume_points() const { return states_; }
   /// The arguments and results of a device function.
   Calls& calls() { return calls_; }

@@ -16,7 +16,7 @@ using engine::WarpFrame;
 
 }  // namespace
 
-/// Lanes whose members have all arrived continue; the others wait.
+/// Lanes whose members have all arrived continue; the other lanes wait.
 void DispatchedCode::sync_lanes(ir::BlockId block) {
   const ir::Value members = inst(plan_.waits[block]).args.back();
   llvm::Type* word = code_.getInt32Ty();
@@ -53,7 +53,7 @@ void DispatchedCode::sync_lanes(ir::BlockId block) {
   body_.running.lanes = masks_.lanes_of(body_.running.bits);
 }
 
-/// Lanes at another barrier than the first lane's stay, and run next.
+/// Lanes at a barrier other than the first lane's do not proceed here; they run next.
 void DispatchedCode::sync_block(ir::BlockId block) {
   const ir::Inst& barrier = inst(plan_.waits[block]);
   const bool reduces = barrier.op == ir::Op::barrier_reduce;
@@ -85,7 +85,7 @@ void DispatchedCode::sync_block(ir::BlockId block) {
   code_.CreateBr(dispatch_);
 }
 
-/// Behind a barrier_reduce: its result, as the engine left it for each lane.
+/// Emitted after a barrier_reduce: loads its result, which the engine stored for each lane.
 void DispatchedCode::define_reduction(ir::BlockId block) {
   const std::vector<ir::BlockId>& preds = function_->blocks[block].preds;
   const ir::Value which = preds.size() == 1 ? plan_.waits[preds[0]] : ir::kNone;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Asynchronous copy", "mbarrier". A copy is carried out at its instruction, which is one of the orders that
-// PTX allows: waiting for it then has no effect.
+// Lowers "Asynchronous copy" and "mbarrier". The copy instruction itself copies the data, which PTX allows.
+// So waiting for the copy has no effect.
 #include "cpu/lower/instructions/async.hpp"
 
 #include "cpu/lower/instructions/rows.hpp"
@@ -36,7 +36,7 @@ class Copy {
 
   void zeros() { store(std::vector<Value>(words(), t_.constant(word_, 0))); }
 
-  /// The first `given` bytes, zeros behind them. Bytes beyond are not read.
+  /// Copies the first `given` bytes and writes zeros after them. Does not read the other bytes.
   void some(Value given) {
     const Variable byte = t_.builder().new_variable(Type::i8);
     std::vector<Value> values(words(), t_.constant(word_, 0));
@@ -125,10 +125,11 @@ void copy(Translator& t, In in) {
   copy_given(t, copy, t.read(third, ptx::Type::u32), bytes);
 }
 
-// --- mbarrier. The object: bits 0 to 19 arrivals that the phase still waits for, 20 to 39 those that a phase
-// begins with, 40 to 61 the bytes of transactions that it still waits for (below zero where bytes come before
-// they are expected), 63 the phase's parity. An arrival is one atomic operation on it, whose old value is the
-// state that the manual speaks of; its operand has the arrivals and the change of bytes, in the same bits.
+// --- mbarrier. Bits of the object: 0 to 19 the arrivals that the phase still waits for; 20 to 39 the
+// arrivals with which a phase begins; 40 to 61 the transaction bytes that it still waits for (negative if
+// bytes arrive before they are expected); 63 the parity of the phase. An arrival is one atomic operation on
+// the object; the old value is what the PTX ISA calls the state. The operand has the arrivals and the change
+// of bytes in the same bits.
 
 constexpr std::uint64_t kMaxCount = 0xfffff;
 constexpr std::uint32_t kExpectedShift = 20;
@@ -165,7 +166,8 @@ void arrive_at(Translator& t, const Address& address, Value count, bool drops, c
   if (state != nullptr) t.write(*state, old);
 }
 
-// mbarrier.arrive state, [object] {, count}; with .expect_tx [object], bytes: these are expected first.
+// mbarrier.arrive state, [object] {, count}. With .expect_tx [object], bytes: the bytes are expected before
+// the arrival.
 void arrive(Translator& t, In in) {
   const auto address = object(t, in, 1);
   if (!address) return;
@@ -184,12 +186,12 @@ void transaction(Translator& t, In in) {
                       in.has(M::expect_tx) ? Transaction::expected : Transaction::complete);
 }
 
-/// The parity of the phase that the object is in.
+/// The parity of the object's current phase.
 Value phase_of(Translator& t, Value word) {
   return t.resize(t.emit(Op::lshr, Type::i64, {word, t.constant(Type::i32, kPhaseShift)}), Type::i32, false);
 }
 
-// The phase that `state` (or a parity) names is over if the object is in another one.
+// The phase of `state` (or of a parity) is complete if the object is in another phase.
 void test_wait(Translator& t, In in) {
   const auto address = object(t, in, 1);
   if (!address) return;
@@ -218,8 +220,8 @@ void mbarrier(Translator& t, In in) {
   t.refuse("this operation on an mbarrier is not implemented");
 }
 
-// The object's pending count grows by one and, the copies being done, shrinks at once; with .noinc it only
-// shrinks.
+// The pending count of the object is incremented and, since the copies are complete, decremented at once;
+// with .noinc it is only decremented.
 void arrive_after_copies(Translator& t, In in) {
   if (!in.has(M::noinc)) return;
   const auto address = object(t, in, 0);

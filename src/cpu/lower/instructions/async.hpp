@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bulk copies do at an mbarrier.
+// The effect of bulk copies on an mbarrier.
 #pragma once
 
 #include "cpu/lower/instructions/memory.hpp"
@@ -7,7 +7,8 @@
 namespace quern::cpu::lower {
 
 enum class Transaction : std::uint8_t { expected, complete };
-/// "expect-tx operation", "complete-tx operation": `bytes` (i32) more or fewer that the phase waits for.
+/// "expect-tx operation", "complete-tx operation": increases or decreases the bytes that the phase waits for
+/// by `bytes` (i32).
 void change_transactions(Translator& t, const Address& object, ir::Value bytes, Transaction what);
 
 }  // namespace quern::cpu::lower

@@ -46,7 +46,7 @@ bool fits(const AtomicRow& row, ptx::Type type) {
 
 A operation_on_floats(In in) { return in.has(M::min) ? A::fmin : in.has(M::max) ? A::fmax : A::fadd; }
 
-/// One operation on a number of `type` at the operand's address and `offset`.
+/// Emits one operation on a number of `type`, at the operand's address plus `offset`.
 Value atomic_number(Translator& t, In in, const Address& address, ir::Attributes attr, Value number,
                     std::uint32_t offset) {
   attr.alignment = ir::byte_size(t.type_of(number));
@@ -54,7 +54,8 @@ Value atomic_number(Translator& t, In in, const Address& address, ir::Attributes
   return t.emit(Op::atomic, t.type_of(number), {address.base, number}, attr, address.offset + offset);
 }
 
-/// "Atomicity is guaranteed separately for each of the two elements" of f16x2 and bf16x2: two operations.
+/// For f16x2 and bf16x2, emits two operations: "Atomicity is guaranteed separately for each of the two
+/// elements".
 Value atomic_pair(Translator& t, In in, const Address& address, const ir::Attributes& attr, Value word,
                   std::uint32_t offset) {
   const Type half = ir_type(half_of(in.type()));
@@ -65,7 +66,7 @@ Value atomic_pair(Translator& t, In in, const Address& address, const ir::Attrib
   return attr.unused_result ? ir::kNone : word_of_halves(t, old[0], old[1]);
 }
 
-/// On f16x2 and on vectors ("atomic for each element").
+/// For f16x2 and vectors, emits an operation for each element ("atomic for each element").
 void atomic_elements(Translator& t, In in, bool returns) {
   const std::size_t first = returns ? 1 : 0;
   const auto address = address_of(t, in, t.operand(in, first));
@@ -105,7 +106,7 @@ void atomic(Translator& t, In in, bool returns) {
   if (!address) return;
   ir::Attributes attr{
       .space = address->space, .alignment = ptx::byte_size(in.type()), .unused_result = !returns};
-  // Without a scope an atomic operation is one of the GPU's.
+  // The default scope of an atomic operation is the GPU.
   attr.scope = ir::Scope::gpu;
   set_order(attr, in, ir::Semantics::relaxed);
   attr.atomic = ptx::kind(in.type()) == ptx::TypeKind::floating ? row->for_floating

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// "cp.async.bulk", "st.async", "st.bulk": within the block, which is a cluster of its own. They are carried
-// out at their instruction, one of the orders that PTX allows, and complete their transactions there.
+// Lowers "cp.async.bulk", "st.async" and "st.bulk" within the block, which is a cluster by itself. The
+// instruction itself copies the data, which PTX allows, and completes the transaction.
 #include "cpu/lower/instructions/async.hpp"
 
 #include "cpu/lower/instructions/rows.hpp"
@@ -39,7 +39,7 @@ void for_each_unit(Translator& t, Value bytes, std::uint32_t unit, Body body) {
   t.set_block(after);
 }
 
-/// 16 bytes at a time: size and addresses are multiples of that.
+/// Copies 16 bytes at a time: PTX requires size and addresses to be multiples of that.
 void copy(Translator& t, const Address& to, const Address& from, Value bytes) {
   constexpr std::uint32_t kUnit = 16;
   for_each_unit(t, bytes, kUnit, [&](Value offset) {
@@ -56,7 +56,7 @@ void copy(Translator& t, const Address& to, const Address& from, Value bytes) {
 
 // cp.async.bulk [to], [from], size {, [mbarrier]} {, cache policy}
 void cp(Translator& t, In in) {
-  // What is waited for is done, and a prefetch is a hint.
+  // Copies are complete already, so there is nothing to wait for; a prefetch is a hint.
   if (in.has(M::commit_group) || in.has(M::wait_group) || in.has(M::prefetch)) return;
   const bool leaves = in.has(M::bulk_group);
   const auto to = address_in(t, t.operand(in, 0), leaves ? ir::Space::global : ir::Space::shared);
@@ -70,7 +70,7 @@ void cp(Translator& t, In in) {
   if (object) change_transactions(t, *object, bytes, Transaction::complete);
 }
 
-// st.async [to], value, [mbarrier]; without an object it is a plain store (memory.cpp)
+// st.async [to], value, [mbarrier]. Without an mbarrier it is a plain store (memory.cpp).
 void store_with_transaction(Translator& t, In in) {
   const auto to = address_of(t, in, t.operand(in, 0));
   const auto object = address_of(t, in, t.operand(in, 2));

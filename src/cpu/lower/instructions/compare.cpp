@@ -32,7 +32,7 @@ struct IntegerComparison {
   ir::Icmp for_signed;
   ir::Icmp for_unsigned;
 };
-// lo, ls, hi, hs are unsigned comparisons for any type.
+// lo, ls, hi, hs are unsigned comparisons for every type.
 constexpr IntegerComparison kIntegerComparisons[] = {
     {M::eq, ir::Icmp::eq, ir::Icmp::eq},   {M::ne, ir::Icmp::ne, ir::Icmp::ne},
     {M::lt, ir::Icmp::slt, ir::Icmp::ult}, {M::le, ir::Icmp::sle, ir::Icmp::ule},
@@ -41,8 +41,8 @@ constexpr IntegerComparison kIntegerComparisons[] = {
     {M::hi, ir::Icmp::ugt, ir::Icmp::ugt}, {M::hs, ir::Icmp::uge, ir::Icmp::uge},
 };
 
-/// The comparison comes before the Boolean operation (setp.lt.and): the first modifier that is a comparison
-/// counts.
+/// The comparison precedes the Boolean operation (setp.lt.and), so the first modifier that is a comparison is
+/// used.
 template <class Row, std::size_t Count>
 const Row* comparison(In in, const Row (&rows)[Count]) {
   for (const M modifier : in.modifier_order) {
@@ -64,7 +64,7 @@ Value compare_values(Translator& t, In in, ptx::Type type, Value a, Value b) {
   return t.constant(Type::i1, 0);
 }
 
-/// `value` combined with the predicate operand that .and, .or or .xor brings.
+/// Combines `value` with the predicate operand of .and, .or or .xor.
 Value combine(Translator& t, In in, Value value, Value predicate) {
   if (predicate == ir::kNone) return value;
   const Op op = in.has(M::and_) ? Op::and_ : in.has(M::or_) ? Op::or_ : Op::xor_;
@@ -76,7 +76,7 @@ Value boolean_operand(Translator& t, In in) {
   return combines ? t.read(in, 3, ptx::Type::pred) : ir::kNone;
 }
 
-// setp.f16x2: one predicate for each half; a single predicate is the low half's.
+// setp.f16x2 writes one predicate for each half; a single predicate is that of the low half.
 void setp_packed(Translator& t, In in, ptx::Type half) {
   const auto destinations = t.elements(t.operand(in, 0));
   const Value a = t.read(in, 1, ptx::Type::b32);
@@ -119,7 +119,7 @@ std::uint64_t true_bits(ptx::Type type) {
   }
 }
 
-// set.eq.f16x2.f16x2 and its integer forms: the halves by themselves.
+// set.eq.f16x2.f16x2 and its integer forms process each half separately.
 void set_packed(Translator& t, In in, ptx::Type half) {
   const Value a = t.read(in, 1, ptx::Type::b32);
   const Value b = t.read(in, 2, ptx::Type::b32);
@@ -151,7 +151,7 @@ void selp(Translator& t, In in) {
   t.write(in, t.select(t.read(in, 3, ptx::Type::pred), a, b), is_signed(in.type()));
 }
 
-// slct: a if c >= 0; false for a NaN, true for -0.0.
+// slct: a if c >= 0. The condition is false for a NaN and true for -0.0.
 void slct(Translator& t, In in) {
   const Value a = t.read(in, 1, in.type());
   const Value b = t.read(in, 2, in.type());

@@ -55,8 +55,8 @@ void ret(Translator& t, In) { t.end_function(); }
 void exit(Translator& t, In) { t.end_thread(); }
 void trap(Translator& t, In) { t.fault(ir::Trap::trap); }
 void nanosleep(Translator& t, In in) { t.emit(Op::nanosleep, Type::none, {t.read(in, 0, ptx::Type::u32)}); }
-// --- "Stack Manipulation Instructions": a function that allocates has a range of local memory for it, and a
-// variable that holds the number of bytes in use.
+// --- "Stack Manipulation Instructions": a function that allocates has an area of local memory for its
+// allocations, and a variable that holds the number of bytes in use.
 
 Value below(Translator& t, Value value, std::uint64_t alignment) {
   return t.emit(Op::and_, Type::i64, {value, t.constant(Type::i64, ~(alignment - 1))});
@@ -90,7 +90,7 @@ void save_stack(Translator& t, In in) {
 }
 
 void restore_stack(Translator& t, In in) {
-  // A value that stacksave did not return may be too large.
+  // A value that did not come from stacksave may be too large.
   const Value saved = t.resize(t.read(in, 0, in.type()), Type::i64, false);
   t.write_variable(t.frame().stack_taken,
                    t.emit(Op::umin, Type::i64, {saved, t.constant(Type::i64, kStackBytes)}));
@@ -107,7 +107,7 @@ constexpr Row kRows[] = {
     {Opcode::exit, Kind::effect, exit},
     {Opcode::trap, Kind::effect, trap},
     {Opcode::nanosleep, Kind::effect, nanosleep},
-    // For debuggers and profilers.
+    // These only affect debuggers and profilers.
     {Opcode::brkpt, Kind::pure, nothing},
     {Opcode::pmevent, Kind::pure, nothing},
     {Opcode::alloca, Kind::effect, allocate},

@@ -30,8 +30,8 @@ bool is_integer(ptx::Type type) {
 
 bool to_integral(In in) { return in.has(M::rni) || in.has(M::rzi) || in.has(M::rmi) || in.has(M::rpi); }
 
-// .sat on integers limits to the destination's range. Negative numbers are the only ones that a wider
-// unsigned type misses, and large ones the only ones that a signed type of the same width misses.
+// .sat on integers clamps to the destination's range. A wider unsigned type lacks only the negative numbers.
+// A signed type of the same width lacks only the large ones.
 Value saturate_integer(Translator& t, Value value, ptx::Type from, ptx::Type to) {
   const Type type = ir_type(to);
   const std::uint32_t from_bits = ptx::bit_size(from);
@@ -68,7 +68,7 @@ void float_to_float(Translator& t, In in) {
   t.write(in, result);
 }
 
-// cvt.rn.f16x2.f32 d, a, b: a becomes the upper half, b the lower.
+// cvt.rn.f16x2.f32 d, a, b: a becomes the upper half, b the lower half.
 void floats_to_pair(Translator& t, In in, ptx::Type half) {
   if (in.type(1) != ptx::Type::f32 || in.operands.size() != 3)
     return t.refuse("this packed conversion is not implemented");
@@ -81,8 +81,8 @@ void floats_to_pair(Translator& t, In in, ptx::Type half) {
   t.write(in, word_of_halves(t, narrow(2), high));
 }
 
-// By way of f64, which holds every integer that matters: of a large one only bits above the lowest twelve can
-// change the result, and whether those twelve are all zero.
+// Converts by way of f64. Large 64-bit integers do not fit f64, so their lowest twelve bits are replaced by
+// one sticky bit: only whether these bits are all zero can change the result.
 void integer_to_bf16(Translator& t, In in) {
   const ptx::Type from = in.type(1);
   Value value = t.read(in, 1, from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Integer Arithmetic Instructions": szext, bmsk, fns; "Data Movement and Conversion Instructions": cvt.pack.
-// Put together from simpler operations.
+// Lowers szext, bmsk, fns ("Integer Arithmetic Instructions") and cvt.pack ("Data Movement and Conversion
+// Instructions: cvt.pack") as sequences of simpler operations.
 #include "cpu/lower/instructions/fields.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ using M = ptx::Modifier;
 
 namespace {
 
-/// 32-bit arithmetic in short words.
+/// Short names for 32-bit arithmetic.
 struct Words {
   Translator& t;
 
@@ -28,8 +28,8 @@ struct Words {
   Value beyond_31(Value a) const { return t.compare(Icmp::ugt, a, number(31)); }
 };
 
-// szext: the low b bits of a, zero- or sign-extended. .wrap takes b modulo 32, .clamp a width above 31 as
-// all.
+// szext: zero- or sign-extends the low b bits of a. .wrap takes b modulo 32; .clamp treats widths above 31 as
+// 32.
 void szext(Translator& t, In in) {
   const Words w{t};
   const Value a = t.read(in, 1, in.type());
@@ -44,15 +44,14 @@ void szext(Translator& t, In in) {
   t.write(in, result, is_signed(in.type()));
 }
 
-// bmsk: b ones from position a on. .wrap takes both modulo 32; .clamp lets nothing begin or end beyond
-// bit 31.
+// bmsk: sets b bits from position a on. .wrap takes both modulo 32; .clamp ends the mask at bit 31.
 void bmsk(Translator& t, In in) {
   const Words w{t};
   const Value a = t.read(in, 1, ptx::Type::u32);
   const Value b = t.read(in, 2, ptx::Type::u32);
   const Value position = w.apply(Op::and_, a, w.number(31));
   const Value width = w.apply(Op::and_, b, w.number(31));
-  // A shift by 32 or more gives 0: nothing is cut off above.
+  // A shift by 32 or more gives 0, so the mask then has no upper end.
   Value above = w.ones_from(w.apply(Op::iadd, position, width));
   Value from = w.ones_from(position);
   if (in.has(M::clamp)) {
@@ -62,8 +61,8 @@ void bmsk(Translator& t, In in) {
   t.write(in, w.apply(Op::and_, from, t.logical_not(above)));
 }
 
-/// Position of the set bit of `mask` that has `before` set bits below it; whether there is one is the
-/// caller's concern.
+/// Position of the set bit of `mask` that has `before` set bits below it. The caller checks that there is
+/// one.
 Value position_of_set_bit(const Words& w, Value mask, Value before) {
   Value position = w.number(0);
   for (const std::uint32_t width : {16u, 8u, 4u, 2u, 1u}) {
@@ -76,8 +75,9 @@ Value position_of_set_bit(const Words& w, Value mask, Value before) {
   return position;
 }
 
-// fns: the |offset|-th set bit of the mask, counted from bit `base` upwards (offset > 0) or downwards (< 0);
-// offset 0: bit `base` itself if it is set; otherwise 0xffffffff.
+// fns: finds the |offset|-th set bit of the mask, counted from bit `base` upwards (offset > 0) or downwards
+// (offset < 0). With offset 0, finds bit `base` itself if it is set. Returns 0xffffffff if there is no such
+// bit.
 void fns(Translator& t, In in) {
   const Words w{t};
   const Value mask = t.read(in, 1, ptx::Type::b32);
@@ -86,7 +86,7 @@ void fns(Translator& t, In in) {
   const Value zero = w.number(0);
   const Value down = t.compare(Icmp::slt, offset, zero);
   const Value here = t.compare(Icmp::eq, offset, zero);
-  // Downwards is upwards in the reversed mask.
+  // To search downwards, search the reversed mask upwards.
   const Value at = t.select(down, w.apply(Op::isub, w.number(31), base), base);
   Value bits = t.select(down, t.emit(Op::brev, Type::i32, {mask}), mask);
   bits = w.apply(Op::and_, bits, w.ones_from(at));
@@ -96,7 +96,7 @@ void fns(Translator& t, In in) {
   const Value before = t.select(here, zero, w.apply(Op::isub, count, w.number(1)));
   const Value found = position_of_set_bit(w, bits, before);
   const Value position = t.select(down, w.apply(Op::isub, w.number(31), found), found);
-  // If the base is beyond the word, no bit is left.
+  // No bits are left if the base is beyond the word.
   const Value exists = t.compare(Icmp::ugt, t.emit(Op::popc, Type::i32, {bits}), before);
   t.write(in, t.select(exists, position, w.number(~std::uint64_t{0})));
 }
@@ -122,8 +122,8 @@ Value clamp_to_bits(Translator& t, Value value, std::uint32_t bits, bool is_sign
   return clamp_signed(t, value, is_signed_type ? -high - 1 : 0, high);
 }
 
-// cvt.pack.sat: a and b, limited to the narrow type, side by side with a above; below 16 bits the rest of the
-// word is filled with c's low bits.
+// cvt.pack.sat: clamps a and b to the narrow type and packs them with a in the upper part. For types below 16
+// bits, the upper bits of the word are the low bits of c.
 void convert_and_pack(Translator& t, In in) {
   const Words w{t};
   const std::uint32_t bits = ptx::bit_size(in.type(0));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clamping and packing of integers, for the families that need them.
+// Clamping and packing of integers, used by several families of instructions.
 #pragma once
 
 #include "cpu/lower/translate/translator.hpp"
 
 namespace quern::cpu::lower {
 
-/// `value`, a signed integer, limited to [low, high].
+/// Clamps `value`, a signed integer, to [low, high].
 ir::Value clamp_signed(Translator& t, ir::Value value, std::int64_t low, std::int64_t high);
 /// Clamps to the range of `bits` bits, signed or unsigned.
 ir::Value clamp_to_bits(Translator& t, ir::Value value, std::uint32_t bits, bool is_signed_type);

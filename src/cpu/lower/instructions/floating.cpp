@@ -36,7 +36,7 @@ Value word_of_halves(Translator& t, Value low, Value high) {
 
 namespace {
 
-/// Applies `operation` to the operands 1..count, for a packed type to each half.
+/// Applies `operation` to the operands 1..count; for a packed type, to each half separately.
 template <class Operation>
 void write_each(Translator& t, In in, std::size_t count, Operation operation) {
   const ptx::Type half = half_of(in.type());
@@ -54,7 +54,7 @@ void write_each(Translator& t, In in, std::size_t count, Operation operation) {
   t.write(in, word_of_halves(t, halves[0], halves[1]));
 }
 
-/// add.f32x2: of two numbers in 64 bits, each by itself.
+/// add.f32x2 and similar: applies the operation to each of the two numbers in 64 bits.
 template <class Operation>
 void write_f32x2(Translator& t, In in, std::size_t count, Operation operation) {
   std::vector<Value> words;
@@ -73,7 +73,7 @@ void write_f32x2(Translator& t, In in, std::size_t count, Operation operation) {
   t.write(in, result);
 }
 
-/// add.f32.bf16: all operands but the last are of the second type and become f32 first.
+/// add.f32.bf16 and similar: converts all operands but the last from the second type to f32 first.
 void mixed_precision(Translator& t, In in, Op op, std::size_t count) {
   std::vector<Value> operands;
   for (std::size_t i = 1; i < count; ++i)
@@ -97,7 +97,7 @@ void plain(Translator& t, In in) {
   });
 }
 
-// min.f32 d, a, b, c; with .abs: of the magnitudes.
+// min.f32 d, a, b, c. With .abs, compares the magnitudes.
 void min_or_max_of_three(Translator& t, In in, Op op) {
   std::vector<Value> operands;
   for (std::size_t i = 1; i <= 3; ++i) {
@@ -109,7 +109,8 @@ void min_or_max_of_three(Translator& t, In in, Op op) {
   t.write(in, t.emit(op, type, {first, operands[2]}, float_attributes(in)));
 }
 
-// min, max with .xorsign.abs: of the magnitudes; the sign is the exclusive or of the operands' signs.
+// min, max with .xorsign.abs: compares the magnitudes; the sign of the result is the exclusive or of the
+// operands' signs.
 template <Op op>
 void min_or_max(Translator& t, In in) {
   if (in.operands.size() > 3) return min_or_max_of_three(t, in, op);

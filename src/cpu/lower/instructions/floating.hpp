@@ -6,10 +6,10 @@
 
 namespace quern::cpu::lower {
 
-/// Rounding, .ftz, .sat, .NaN and .relu as the instruction has them.
+/// Returns the attributes for .rnd, .ftz, .sat, .NaN and .relu of the instruction.
 ir::Attributes float_attributes(const ptx::Instruction& instruction);
 
-/// The low or high 16 bits of a 32-bit word, as `type`; and the word of two such halves.
+/// Returns the low or high 16 bits of a 32-bit word as `type`. word_of_halves() is the inverse.
 ir::Value half_of_word(Translator& t, ir::Value word, ir::Type type, bool high);
 ir::Value word_of_halves(Translator& t, ir::Value low, ir::Value high);
 

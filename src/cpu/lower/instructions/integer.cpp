@@ -22,7 +22,7 @@ Value binary(Translator& t, In in, Op op) {
   return t.emit(op, t.type_of(a), {a, b});
 }
 
-/// The packed form (u16x2, s16x2) of an operation on 16 bits: both halves by themselves.
+/// Lowers the packed form (u16x2, s16x2) of an operation on 16 bits: applies it to each half.
 template <class Half>
 Value on_halves(Translator& t, In in, Half half) {
   const Value a = t.read(in, 1, ptx::Type::b32);
@@ -119,7 +119,7 @@ void madc(Translator& t, In in) {
   write_sum(t, in, p, t.read(in, 3, in.type()), t.read_carry());
 }
 
-/// The 24-bit product: .lo its low 32 bits, .hi bits 47 to 16.
+/// The 24-bit product: .lo gives its low 32 bits, .hi its bits 47 to 16.
 Value product24(Translator& t, In in) {
   const bool is_signed_type = is_signed(in.type());
   const auto narrow = [&](Value value) {
@@ -212,7 +212,8 @@ void bfi(Translator& t, In in) {
   t.write(in, t.emit(Op::bfi, t.type_of(a), {a, b, position, length}));
 }
 
-/// Sum of the products of four bytes (dp4a), or of two of b's bytes with a's two 16-bit halves (dp2a), and c.
+/// dp4a: adds the products of four bytes to c. dp2a: adds the products of two bytes of b with the two 16-bit
+/// halves of a to c.
 void dot(Translator& t, In in, unsigned terms) {
   const bool a_signed = is_signed(in.type(0));
   const bool b_signed = is_signed(in.type(1));

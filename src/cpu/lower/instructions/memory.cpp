@@ -46,7 +46,7 @@ std::optional<Address> address_in(Translator& t, const ptx::Operand& operand, ir
     return std::nullopt;
   }
   Address result{.space = space};
-  // A function's parameters whose addresses are taken are in its local memory.
+  // A function's parameters are in its local memory if their addresses are taken.
   if (result.space == ir::Space::param && !t.in_kernel()) result.space = ir::Space::local;
   if (address->symbol) {
     result.base = t.symbol_address(*address->symbol, address->offset);
@@ -91,7 +91,7 @@ void set_order(ir::Attributes& attributes, In in, ir::Semantics otherwise) {
 
 namespace {
 
-/// The elements that an access moves, as the IR has them.
+/// The elements that an access moves, in the types of the IR.
 struct Elements {
   Type type;
   std::size_t count;
@@ -101,27 +101,27 @@ Elements elements_of(In in) {
   return {ir_type(in.type()), in.vector_count()};
 }
 
-/// The most that one operation of the IR moves; 256 bits are two operations.
+/// The most bytes that one operation of the IR moves; an access of 256 bits needs two operations.
 constexpr std::size_t kMostBytes = 16;
 
 std::size_t elements_at_once(const Elements& moved) {
   return std::min<std::size_t>(moved.count, kMostBytes / ir::byte_size(moved.type));
 }
 
-/// Of an operation on the first elements, which answers for the alignment of the whole access, or on later
-/// ones.
+/// Returns the attributes of one operation of the access. The first operation has the alignment of the whole
+/// access, so only it can report a misaligned address.
 ir::Attributes access_attributes(In in, const Address& address, bool first) {
   const Elements moved = elements_of(in);
   const std::size_t count = elements_at_once(moved);
   ir::Attributes attr{.space = address.space, .count = static_cast<std::uint8_t>(count)};
   attr.alignment = static_cast<std::uint32_t>(ir::byte_size(moved.type) * (first ? moved.count : count));
   set_order(attr, in, ir::Semantics::weak);
-  // Each .mmio access is carried out as written; .cv must not be answered from an earlier load.
+  // Each .mmio access must be performed as written; a .cv load must not use the value of an earlier load.
   attr.is_volatile = in.has(M::volatile_) || in.has(M::mmio) || in.has(M::cv);
   return attr;
 }
 
-/// The .param array that the operand accesses, and the offset in it; null for other memory.
+/// Returns the .param array that the operand accesses, and the offset in it, or null for other memory.
 ParamArray* accessed_param(Translator& t, In in, const ptx::Operand& operand, std::uint32_t& offset) {
   const auto* address = operand.as<ptx::AddressOperand>();
   if (in.space() != ptx::Space::param || address == nullptr || !address->symbol) return nullptr;
@@ -136,7 +136,7 @@ ParamArray* accessed_param(Translator& t, In in, const ptx::Operand& operand, st
   return array;
 }
 
-/// Offset in the parameter buffer of an access to a kernel parameter by its name; empty for other memory.
+/// Returns the offset in the parameter buffer if the access names a kernel parameter; empty for other memory.
 std::optional<std::uint64_t> kernel_param_offset(Translator& t, In in, const ptx::Operand& operand) {
   const auto* address = operand.as<ptx::AddressOperand>();
   if (in.space() != ptx::Space::param || !t.in_kernel() || address == nullptr || !address->symbol)
@@ -152,7 +152,7 @@ std::optional<std::uint64_t> kernel_param_offset(Translator& t, In in, const ptx
   return parameter.offset + offset;
 }
 
-/// The values that a load returns, from any state space.
+/// Returns the values that a load reads, from any state space.
 std::vector<Value> load_elements(Translator& t, In in) {
   const ptx::Operand& operand = t.operand(in, 1);
   const auto [type, count] = elements_of(in);
@@ -202,7 +202,7 @@ void ld(Translator& t, In in) {
   for (std::size_t i = 0; i < values.size(); ++i) t.write(destinations[i], values[i], is_signed(in.type()));
 }
 
-// Also st.async.release, at once: one of the orders that PTX allows.
+// Also lowers st.async.release, as a store at the instruction, which PTX allows.
 void st(Translator& t, In in) {
   if (!check_type(t, in)) return;
   const ptx::Operand& operand = t.operand(in, 0);
@@ -244,7 +244,7 @@ void fence(Translator& t, In in) {
 
 void nothing(Translator&, In) {}
 
-// A cache policy is a value that only other hints read.
+// Only hints read a cache policy, so its value has no meaning here.
 void policy(Translator& t, In in) { t.write(in, t.constant(Type::i64, 0)); }
 
 using Opcode = ptx::Opcode;
@@ -254,16 +254,16 @@ constexpr Row kRows[] = {
     {Opcode::st, Kind::effect, st},
     {Opcode::membar, Kind::effect, fence},
     {Opcode::fence, Kind::effect, fence},
-    // Hints about caches.
+    // These are hints about caches.
     {Opcode::prefetch, Kind::pure, nothing},
     {Opcode::prefetchu, Kind::pure, nothing},
     {Opcode::applypriority, Kind::pure, nothing},
     {Opcode::discard, Kind::pure, nothing},
     {Opcode::createpolicy, Kind::pure, policy},
-    // A hint about registers.
+    // This is a hint about registers.
     {Opcode::setmaxnreg, Kind::pure, nothing},
-    // A grid begins when all before it in its stream have ended: there is nothing to wait for, and nobody to
-    // start earlier.
+    // A grid begins after all earlier grids of its stream have ended, so there is nothing to wait for and no
+    // grid to start early.
     {Opcode::griddepcontrol, Kind::pure, nothing},
 };
 

@@ -18,7 +18,7 @@ using ir::Type;
 using ir::Value;
 using M = ptx::Modifier;
 
-/// {lo, hi} -> one word: the first element is the least significant.
+/// Packs {lo, hi} into one word: the first element is the least significant.
 Value pack(Translator& t, const std::vector<ptx::Operand>& elements, ptx::Type type) {
   const Type whole = integer_type(ptx::bit_size(type));
   const std::uint32_t bits = ptx::bit_size(type) / static_cast<std::uint32_t>(elements.size());
@@ -40,7 +40,7 @@ void unpack(Translator& t, const std::vector<ptx::Operand>& elements, Value word
   }
 }
 
-// mov.v4.f32 of vector registers.
+// Lowers mov.v4.f32 of vector registers.
 void move_vector(Translator& t, In in) {
   const auto to = t.elements(t.operand(in, 0));
   const auto from = t.elements(t.operand(in, 1));
@@ -79,7 +79,8 @@ void prmt(Translator& t, In in) {
   t.write(in, t.emit(Op::prmt, Type::i32, {a, b, c}, {}, static_cast<std::uint64_t>(mode)));
 }
 
-// A kernel's parameter buffer has no generic address here: one gets the address of the copy in local memory.
+// The kernel's parameter buffer has no generic address here. So a generic address is that of the copy in
+// local memory.
 Value param_to_generic(Translator& t, Value address) {
   if (!t.in_kernel()) return t.emit(Op::to_generic, Type::i64, {address}, {.space = ir::Space::local});
   const Value base = t.builder().nullary(Op::local_address, Type::i64, t.frames().parameter_copy());
@@ -94,7 +95,7 @@ Value param_from_generic(Translator& t, Value address) {
   return t.emit(Op::isub, Type::i64, {local, base});
 }
 
-/// A generic address lies in the copy of the kernel's parameters.
+/// True if a generic address is in the copy of the kernel's parameters.
 Value is_parameter(Translator& t, Value address) {
   const std::uint64_t bytes = t.frames().parameter_copy_bytes();
   if (bytes == 0) return t.constant(Type::i1, 0);
@@ -114,7 +115,8 @@ void cvta(Translator& t, In in) {
   t.write(in, t.resize(result, type, false));
 }
 
-/// Constant memory is part of global memory here: an address belongs to it if it is in one of its variables.
+/// Constant memory is part of global memory here: an address is in constant memory if it is in one of its
+/// variables.
 Value is_constant(Translator& t, Value address) {
   Value result = t.constant(Type::i1, 0);
   const auto& variables = t.program().ptx().variables;
@@ -137,7 +139,7 @@ void isspacep(Translator& t, In in) {
     return t.write(in, is_parameter(t, address));
   }
   Value result = t.emit(Op::is_space, Type::i1, {address}, {.space = space});
-  // "isspacep.global returns 1 for kernel function parameters"; here they lie in local memory.
+  // "isspacep.global returns 1 for kernel function parameters"; here the parameters are in local memory.
   if (space == ir::Space::local && t.in_kernel())
     result = t.emit(Op::and_, Type::i1, {result, t.logical_not(is_parameter(t, address))});
   if (space == ir::Space::global && t.in_kernel())
@@ -147,8 +149,8 @@ void isspacep(Translator& t, In in) {
   t.write(in, result);
 }
 
-// A block is a cluster of its own: its shared memory has the address that it has in the cluster, and its rank
-// is 0. (Of other ranks there is no block; PTX leaves their addresses undefined.)
+// A block is a cluster by itself: its rank is 0, and an address in its shared memory does not change. The
+// cluster has no other ranks; PTX leaves their addresses undefined.
 void mapa(Translator& t, In in) { t.write(in, t.read(in, 1, in.type())); }
 void getctarank(Translator& t, In in) { t.write(in, t.constant(Type::i32, 0)); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// "cvt": formats of 8, 6 and 4 bits (.e4m3x2, .e2m3x2, .e2m1x2, .ue8m0x2, ...), .tf32, .rs, and .satfinite,
-// put together from simpler operations.
+// Lowers "cvt" for formats of 8, 6 and 4 bits (.e4m3x2, .e2m3x2, .e2m1x2, .ue8m0x2, ...), .tf32, .rs, and
+// .satfinite, as sequences of simpler operations.
 #include "cpu/lower/instructions/narrow.hpp"
 
 #include <array>
@@ -18,13 +18,13 @@ using M = ptx::Modifier;
 
 namespace {
 
-/// A format of a sign, an exponent and `fraction` bits, that matrix instructions read.
+/// A format with a sign, an exponent and `fraction` bits, as matrix instructions use.
 struct Format {
   std::uint32_t bits;
   std::uint32_t fraction;
   std::uint32_t bias;
-  std::uint32_t greatest;  ///< finite
-  std::uint32_t nan;       ///< of formats without NaN the greatest number, which stands for it
+  std::uint32_t greatest;  ///< largest finite number
+  std::uint32_t nan;       ///< NaN; in formats without NaN the largest number, which replaces it
 };
 constexpr Format kE4m3{8, 3, 7, 0x7e, 0x7f};
 constexpr Format kE5m2{8, 2, 15, 0x7b, 0x7f};
@@ -50,10 +50,10 @@ const Format* format_of(ptx::Type type) {
     if (row.two == type || row.four == type) return row.format;
   return nullptr;
 }
-/// The place of an element in a vector of them: six bits take eight.
+/// The bits that an element takes in a vector; elements of six bits take eight.
 std::uint32_t element_bits(const Format& format) { return format.bits == 4 ? 4 : 8; }
 
-/// 32-bit words in short.
+/// Short names for 32-bit arithmetic.
 struct Words {
   Translator& t;
   Value number(std::uint64_t bits) const { return t.constant(Type::i32, bits); }
@@ -62,28 +62,28 @@ struct Words {
   Value as_float(Value bits) const { return t.as(bits, Type::f32); }
 };
 
-/// Drops the low `bits` bits of a magnitude, to nearest, ties to even.
+/// Drops the low `bits` bits of a magnitude, rounding to nearest, ties to even.
 Value round_off(const Words& w, Value magnitude, std::uint32_t bits) {
   const Value odd = w.apply(Op::and_, w.shift(Op::lshr, magnitude, bits), w.number(1));
   const Value half = w.apply(Op::iadd, w.number((1u << (bits - 1)) - 1), odd);
   return w.shift(Op::lshr, w.apply(Op::iadd, magnitude, half), bits);
 }
 
-/// Random bits for .rs, `count` of them in a word.
+/// `count` random bits for .rs, in the low bits of a word.
 struct RandomBits {
   Value word = ir::kNone;
   std::uint32_t count = 0;
 };
 
-/// "Stochastic rounding": drops the low `bits` bits of a magnitude and adds the carry out of their sum with
-/// the random bits, which stand at the upper end of the dropped ones.
+/// "Stochastic rounding": drops the low `bits` bits of a magnitude. The random bits are added to the upper
+/// end of the dropped bits, and the carry of that sum is added to the result.
 Value round_at_random(const Words& w, Value magnitude, std::uint32_t bits, const RandomBits& random) {
   const Value added = w.shift(Op::shl, random.word, bits - random.count);
   return w.shift(Op::lshr, w.apply(Op::iadd, magnitude, added), bits);
 }
 
-/// A float's magnitude below the format's least normal number -> the format's, at random. In 64 bits, where
-/// nothing is lost that a carry could come from.
+/// Converts the magnitude of a float that is below the format's least normal number, with stochastic
+/// rounding. Uses 64 bits, so that no bit is lost that could cause a carry.
 Value subnormal_at_random(const Words& w, Value magnitude, const Format& format, const RandomBits& random) {
   constexpr std::uint32_t kMost = 63;
   Translator& t = w.t;
@@ -99,19 +99,20 @@ Value subnormal_at_random(const Words& w, Value magnitude, const Format& format,
   return t.resize(t.emit(Op::lshr, Type::i64, {total, dropped}), Type::i32, false);
 }
 
-/// A float's bits -> the format's, to nearest even or at random, limited to the format's greatest number.
+/// Converts a float's bits to the format, rounding to nearest even or stochastically, and clamps to the
+/// largest number of the format.
 Value to_format(const Words& w, Value bits, const Format& format, bool relu, const RandomBits& random) {
   Translator& t = w.t;
   const bool at_random = random.word != ir::kNone;
   const Value magnitude = w.apply(Op::and_, bits, w.number(kMagnitude));
   const Value sign = w.shift(Op::lshr, bits, 31);
-  // Normal results: the exponent's bias changes, the fraction is cut.
+  // For normal results, changes the bias of the exponent and truncates the fraction.
   const std::uint32_t rebias = (127 - format.bias) << 23;
   const Value shifted = w.apply(Op::isub, magnitude, w.number(rebias));
   const Value normal = at_random ? round_at_random(w, shifted, 23 - format.fraction, random)
                                  : round_off(w, shifted, 23 - format.fraction);
-  // Below the least normal number: the magnitude is added to a number whose last bit is that of the format,
-  // so the sum is rounded at that bit.
+  // For results below the least normal number, adds the magnitude to a number whose lowest bit is the lowest
+  // bit of the format. The addition rounds at that bit.
   Value subnormal = ir::kNone;
   if (at_random) {
     subnormal = subnormal_at_random(w, magnitude, format, random);
@@ -128,7 +129,7 @@ Value to_format(const Words& w, Value bits, const Format& format, bool relu, con
   return t.select(t.compare(Icmp::ugt, magnitude, w.number(kInfinity)), w.number(format.nan), result);
 }
 
-/// An element (the low bits of `word`) -> f16, exactly; NaN becomes 0x7fff.
+/// Converts an element (the low bits of `word`) to f16 exactly; NaN becomes 0x7fff.
 Value to_half(const Words& w, Value word, const Format& format, bool relu) {
   Translator& t = w.t;
   const std::uint32_t sign_bit = 1u << (format.bits - 1);
@@ -136,7 +137,7 @@ Value to_half(const Words& w, Value word, const Format& format, bool relu) {
   const Value sign = w.shift(Op::shl, w.apply(Op::and_, word, w.number(sign_bit)), 16 - format.bits);
   Value half = w.shift(Op::shl, magnitude, 8);
   if (&format != &kE5m2) {
-    // As a float the number is too small by the difference of the biases.
+    // Interpreted as a float, the number is too small by the difference of the biases.
     const Value small = w.as_float(w.shift(Op::shl, magnitude, 23 - format.fraction));
     const Value scale = w.as_float(w.number((127 + 127 - format.bias) << 23));
     const Value exact = t.emit(Op::fmul, Type::f32, {small, scale});
@@ -144,15 +145,15 @@ Value to_half(const Words& w, Value word, const Format& format, bool relu) {
   }
   half = relu ? t.select(t.compare(Icmp::ne, sign, w.number(0)), w.number(0), half)
               : w.apply(Op::or_, half, sign);
-  if (format.bits < 8) return t.resize(half, Type::i16, false);  // no NaN
+  if (format.bits < 8) return t.resize(half, Type::i16, false);  // these formats have no NaN
   const std::uint32_t infinity =
-      &format == &kE4m3 ? 0x7e : 0x7c;  // e4m3 has none: 0x7e is its greatest number
+      &format == &kE4m3 ? 0x7e : 0x7c;  // e4m3 has no infinity: 0x7e is its largest number
   const Value is_nan = t.compare(Icmp::ugt, magnitude, w.number(infinity));
   return t.resize(t.select(is_nan, w.number(0x7fff), half), Type::i16, false);
 }
 
-/// A float's bits -> the exponent of .ue8m0, which has neither a sign nor a fraction. .rp rounds up what lies
-/// between two powers of two, 2^-127 being the least.
+/// Converts a float's bits to the exponent .ue8m0, which has neither a sign nor a fraction. .rp rounds
+/// numbers between two powers of two up. 2^-127 is the least result.
 Value to_power(const Words& w, Value bits, bool up, bool finite) {
   Translator& t = w.t;
   const Value magnitude = w.apply(Op::and_, bits, w.number(kMagnitude));
@@ -167,7 +168,8 @@ Value to_power(const Words& w, Value bits, bool up, bool finite) {
   return t.select(t.compare(Icmp::ugt, magnitude, w.number(kInfinity)), w.number(0xff), power);
 }
 
-/// The two floats of a packed conversion, the upper one first: two .f32 operands or the halves of one.
+/// Returns the two floats of a packed conversion, the upper one first. The source is two .f32 operands, or
+/// the halves of one.
 std::array<Value, 2> two_floats(Translator& t, In in) {
   if (in.type(1) == ptx::Type::f32) {
     const Value upper = t.read(in, 1, ptx::Type::f32);
@@ -185,7 +187,7 @@ void four_at_random(Translator& t, In in, const Format& format) {
   const std::vector<ptx::Operand> sources = t.elements(t.operand(in, 1));
   if (sources.size() != 4) return t.refuse("the vector does not have four elements");
   const Value bits = t.read(in, 2, ptx::Type::b32);
-  // Of four bits, each takes a byte of either half.
+  // For formats of four bits, each pair of elements takes one byte from each half.
   const auto random_of = [&](bool upper) {
     if (format.bits != 4)
       return upper ? w.shift(Op::lshr, bits, 16) : w.apply(Op::and_, bits, w.number(0xffff));
@@ -254,7 +256,7 @@ void powers_to_halves(Translator& t, In in) {
   const Words w{t};
   const Value pair = t.resize(t.read(in, 1, ptx::Type::b16), Type::i32, false);
   const auto widen = [&](Value power) {
-    // 2^-127 is half of bf16's least normal number.
+    // 2^-127 is half of the least normal number of bf16.
     const Value number = w.apply(Op::umax, w.shift(Op::shl, power, 7), w.number(0x40));
     const Value is_nan = t.compare(Icmp::eq, power, w.number(0xff));
     return t.resize(t.select(is_nan, w.number(0x7fff), number), Type::i16, false);
@@ -263,7 +265,7 @@ void powers_to_halves(Translator& t, In in) {
   t.write(in, word_of_halves(t, low, widen(w.shift(Op::lshr, pair, 8))));
 }
 
-// cvt.rs.f16x2.f32 d, a, b, rbits: f16 drops 13 bits and adds as many, bf16 16.
+// cvt.rs.f16x2.f32 d, a, b, rbits: f16 drops 13 bits and adds 13 random bits, bf16 16.
 void floats_to_pair_at_random(Translator& t, In in, ptx::Type half) {
   const Words w{t};
   const bool bf16 = half == ptx::Type::bf16;
@@ -281,8 +283,8 @@ void floats_to_pair_at_random(Translator& t, In in, ptx::Type half) {
   t.write(in, word_of_halves(t, convert(2, bits), high));
 }
 
-// cvt.rna.tf32.f32: eleven significant bits; the low 13 bits of the register are zero. .rna: ties away from
-// zero.
+// cvt.rna.tf32.f32: the result has eleven significant bits; the low 13 bits of the register are zero. .rna
+// rounds ties away from zero.
 void float_to_tf32(Translator& t, In in) {
   const Words w{t};
   const Value bits = t.as(t.read(in, 1, ptx::Type::f32), Type::i32);
@@ -292,7 +294,7 @@ void float_to_tf32(Translator& t, In in) {
   if (in.has(M::rna)) result = w.apply(Op::iadd, magnitude, w.number(0x1000));
   if (in.has(M::rn)) result = w.shift(Op::shl, round_off(w, magnitude, 13), 13);
   result = w.apply(Op::and_, result, w.number(0xffffe000));
-  // An infinity stays; a number that rounds to one may.
+  // An infinity does not change. A number may be rounded to infinity.
   const std::uint32_t limit = in.has(M::satfinite) ? 0x7f7fe000 : kInfinity;
   result = w.apply(Op::umin, result, w.number(limit));
   result = in.has(M::relu) ? t.select(t.compare(Icmp::ne, sign, w.number(0)), w.number(0), result)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions to and from formats that nothing computes in.
+// Conversions to and from formats that have no arithmetic.
 #pragma once
 
 #include "cpu/lower/translate/translator.hpp"
 
 namespace quern::cpu::lower {
 
-/// .e4m3x2, .e2m1x4 and the like.
+/// True for .e4m3x2, .e2m1x4 and similar types.
 bool is_narrow_vector(ptx::Type type);
 /// cvt.rn.satfinite.e4m3x2.f32, cvt.rs.satfinite.e2m1x4.f32 and their families
 void floats_to_narrow(Translator& t, const ptx::Instruction& in);
@@ -21,7 +21,7 @@ void floats_to_pair_at_random(Translator& t, const ptx::Instruction& in, ptx::Ty
 /// cvt.rna.tf32.f32, cvt.rn.tf32.f32
 void float_to_tf32(Translator& t, const ptx::Instruction& in);
 
-/// .satfinite: an infinity (f16 or bf16) becomes the greatest finite number of its sign.
+/// For .satfinite: replaces an infinity (f16 or bf16) by the largest finite number of the same sign.
 ir::Value keep_finite(Translator& t, ir::Value number);
 
 }  // namespace quern::cpu::lower

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of instructions: each form of isa.def with the row of the family that it names.
+// The table of instructions: maps each form of isa.def to a row of its family.
 #include "cpu/lower/instructions/rows.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ std::map<Key, const Row*> all_rows() {
   return rows;
 }
 
-/// The row of each form of isa.def.
+/// Returns the row for each form of isa.def.
 std::vector<const Row*> rows_of_forms() {
   const std::map<Key, const Row*> rows = all_rows();
   std::vector<const Row*> found;

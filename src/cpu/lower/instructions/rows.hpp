@@ -9,8 +9,8 @@
 
 namespace quern::cpu::lower {
 
-/// Rows of instructions on integers, on floating-point numbers, and those for which the type makes no
-/// difference.
+/// The rows for instructions on integers, for those on floating-point numbers, and for those that do not
+/// depend on the type.
 std::span<const Row> integer_rows();
 std::span<const Row> floating_rows();
 std::span<const Row> compare_rows();
@@ -24,10 +24,10 @@ std::span<const Row> field_rows();
 std::span<const Row> video_rows();
 std::span<const Row> async_rows();
 std::span<const Row> bulk_rows();
-/// The row that lowers a form of isa.def (its number), or null if that is refused or ptx::kNoForm.
+/// Returns the row that lowers form number `form` of isa.def, or null if the form is refused or ptx::kNoForm.
 const Row* row_of(std::uint16_t form);
-/// Forms without the row that isa.def promises, and rows without a form, a line each. A test checks that
-/// there are none.
+/// Lists forms that lack the row that isa.def requires, and rows without a form, one in each line. A test
+/// checks that there are none.
 std::string row_defects();
 
 }  // namespace quern::cpu::lower

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Video Instructions": scalar (vadd, vmad, vset, ...) on selected bytes and halves, and SIMD (vadd2, vset4,
-// ...) on halves or bytes of two words. Intermediate results are 64 bits wide, which holds every exact one.
+// Lowers "Video Instructions": scalar ones (vadd, vmad, vset, ...) on selected bytes and halves, and SIMD
+// ones (vadd2, vset4, ...) on halves or bytes of two words. Intermediate results have 64 bits and are exact.
 #include <algorithm>
 #include <iterator>
 
@@ -20,7 +20,7 @@ using ir::Value;
 using M = ptx::Modifier;
 using Opcode = ptx::Opcode;
 
-/// The bits of a word that a selector names.
+/// The bits of a word that a selector selects.
 struct Part {
   std::uint32_t first = 0;
   std::uint32_t bits = 32;
@@ -50,7 +50,7 @@ Value extract(Translator& t, Value word, Part part, bool is_signed_type, Type to
   return t.resize(t.resize(shifted, integer_type(part.bits), false), to, is_signed_type);
 }
 
-/// partSelectSignExtend of the manual.
+/// partSelectSignExtend of the PTX ISA.
 Value source(Translator& t, In in, std::size_t index, bool is_signed_type) {
   const ptx::Operand& operand = t.operand(in, index);
   const Value word = t.read(whole(operand), ptx::Type::b32);
@@ -66,7 +66,7 @@ struct Arithmetic {
   Value difference(Value a, Value b) const {
     return apply(Op::isub, apply(Op::smax, a, b), apply(Op::smin, a, b));
   }
-  /// Halves are rounded away from zero if the sum is not negative, otherwise towards minus infinity.
+  /// Rounds ties away from zero if the sum is not negative, otherwise towards minus infinity.
   Value average(Value a, Value b) const {
     const Value sum = apply(Op::iadd, a, b);
     const Value negative = t.resize(t.compare(Icmp::slt, sum, number(0)), type, false);
@@ -130,7 +130,7 @@ void finish_scalar(Translator& t, In in, Value result, bool signed_result) {
     }
   }
   if (part.bits < 32) {
-    // Without c the rest of the word is zero.
+    // If there is no c, the rest of the word is zero.
     result = t.emit(Op::and_, Type::i64, {result, t.constant(Type::i64, low_mask(part.bits))});
     result = t.emit(Op::shl, Type::i64, {result, t.constant(Type::i32, part.first)});
   }
@@ -157,8 +157,8 @@ void shift(Translator& t, In in, Op op) {
   const Value amount = in.has(M::wrap) ? t.emit(Op::and_, Type::i32, {b, t.constant(Type::i32, 31)})
                                        : t.emit(Op::umin, Type::i32, {b, t.constant(Type::i32, 32)});
   if (op == Op::shl && in.has(M::sat)) {
-    // 32 bits and a sign shifted by 32 need more than 64 bits: values that are limited to 32 bits anyway may
-    // be limited before a long shift, too.
+    // A shift by 32 of 32 bits and a sign needs more than 64 bits. So values that the instruction clamps to
+    // 32 bits are clamped before a long shift, too.
     const Value far = t.compare(Icmp::uge, amount, t.constant(Type::i32, 16));
     a = t.select(far, clamp_signed(t, a, -(std::int64_t{1} << 20), std::int64_t{1} << 20), a);
   }
@@ -167,8 +167,9 @@ void shift(Translator& t, In in, Op op) {
 void vshl(Translator& t, In in) { shift(t, in, Op::shl); }
 void vshr(Translator& t, In in) { shift(t, in, Op::ashr); }
 
-// vmad: a * b + c, each part possibly negated, or one more (.po); shifted right, limited. Signed unless both
-// factors are unsigned and nothing is negated; then it may need all 64 bits.
+// vmad: a * b + c, with a product or c possibly negated, or plus one (.po); then shifted right and clamped.
+// The result is signed unless both factors are unsigned and nothing is negated; an unsigned result may need
+// all 64 bits.
 void vmad(Translator& t, In in) {
   const bool product_negated = is_negated(t.operand(in, 1)) != is_negated(t.operand(in, 2));
   const bool addend_negated = is_negated(t.operand(in, 3));
@@ -210,15 +211,15 @@ std::int16_t component_of(const ptx::Operand& operand) {
   return reg == nullptr ? std::int16_t{-1} : reg->component;
 }
 
-/// .asel and .bsel: the parts of {b, a} that the lanes of operand `index` are.
+/// .asel and .bsel: the parts of {b, a} that operand `index` provides for each lane.
 std::array<std::uint8_t, 4> sources_of(In in, std::size_t index, unsigned lanes) {
   const auto first = static_cast<unsigned>(index - 1) * lanes;
   return ptx::lane_sources(component_of(in.operands[index]), lanes, first)
       .value_or(std::array<std::uint8_t, 4>{});
 }
 
-/// vop2 (lanes of 16 bits) and vop4 (8): the results side by side, those of c outside of the mask; or with
-/// .add the sum of the mask's and c.
+/// vop2 (lanes of 16 bits) and vop4 (lanes of 8 bits): the results in the lanes of the mask, and those of c
+/// in the other lanes. With .add, the sum of the lanes in the mask and c.
 void simd(Translator& t, In in, Function function, std::uint32_t bits) {
   const bool sets = function == Function::set;  // vset has no destination type
   const bool signed_result = !sets && is_signed(in.type(0));

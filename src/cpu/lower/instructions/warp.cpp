@@ -19,8 +19,8 @@ using M = ptx::Modifier;
 
 constexpr std::uint32_t kFirstWithoutLockstep = 70;
 
-/// The lanes that take part. The form without .sync names none: on targets below sm_70 those take part that
-/// run the instruction together. From sm_70 on it is not defined which these are.
+/// The lanes that take part. The form without .sync names no lanes: on targets below sm_70, these are the
+/// lanes that run the instruction together. From sm_70 on, PTX does not define them.
 std::optional<Value> members(Translator& t, In in, std::size_t operand) {
   if (in.has(M::sync)) return t.read(in, operand, ptx::Type::b32);
   if (t.program().ptx().sm < kFirstWithoutLockstep) return t.emit(Op::activemask, Type::i32, {});
@@ -83,7 +83,7 @@ void match(Translator& t, In in) {
   const auto destinations = t.elements(t.operand(in, 0));
   const Value result = t.emit(in.has(M::all) ? Op::match_all : Op::match_any, Type::i32, {value, mask});
   t.write(destinations[0], result);
-  // match.all's predicate: all agree. Its mask is 0 if they do not.
+  // The predicate of match.all is true if all values are equal. Otherwise the mask is 0.
   if (destinations.size() > 1)
     t.write(destinations[1], t.compare(ir::Icmp::ne, result, t.constant(Type::i32, 0)));
 }
@@ -100,15 +100,16 @@ constexpr ReduceRow kWarpReductions[] = {{M::add, ir::ReduceMode::add, ir::Reduc
                                          {M::or_, ir::ReduceMode::or_, ir::ReduceMode::or_},
                                          {M::xor_, ir::ReduceMode::xor_, ir::ReduceMode::xor_}};
 
-/// redux.sync.min.f32 by integers in the same order. A NaN stands at the end at which it loses or, with .NaN,
-/// at the one at which it wins; what remains there is the canonical NaN.
+/// Lowers redux.sync.min.f32 as a reduction of integers that have the same order. A NaN becomes the integer
+/// that loses against all others or, with .NaN, the one that wins. If it remains, the result is the canonical
+/// NaN.
 void redux_float(Translator& t, In in) {
   constexpr std::uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
   const auto number = [&](std::uint64_t bits) { return t.constant(Type::i32, bits); };
   const Value bits = t.as(t.read(in, 1, ptx::Type::f32), Type::i32);
   const Value magnitude = t.emit(Op::and_, Type::i32, {bits, number(kMagnitude)});
   const bool least = in.has(M::min);
-  // Negative numbers in reverse; the largest and the least integer are no numbers' places.
+  // Reverses the order of negative numbers. No number maps to the largest or the least integer.
   const auto mirrored = [&](Value value) {
     const Value flipped = t.emit(Op::xor_, Type::i32, {value, number(kMagnitude)});
     return t.select(t.compare(ir::Icmp::slt, value, number(0)), flipped, value);
@@ -134,7 +135,7 @@ void redux(Translator& t, In in) {
   t.write(in, t.emit(Op::reduce, Type::i32, {value, mask}, {}, static_cast<std::uint64_t>(mode)));
 }
 
-// elect.sync d|p, membermask: the lowest lane of the members that are there leads.
+// elect.sync d|p, membermask: elects the lowest running lane of the members.
 void elect(Translator& t, In in) {
   const auto destinations = t.elements(t.operand(in, 0));
   if (destinations.size() != 2) return t.refuse("the destination is not a pair");
@@ -153,7 +154,8 @@ void activemask(Translator& t, In in) { t.write(in, t.emit(Op::activemask, Type:
 constexpr ModeRow<ir::BarrierReduce> kReductions[] = {
     {M::popc, ir::BarrierReduce::popc}, {M::and_, ir::BarrierReduce::and_}, {M::or_, ir::BarrierReduce::or_}};
 
-// bar.red d, a{, b}, c: c is last, so the number of operands shows whether there is a thread count b.
+// bar.red d, a{, b}, c: c is the last operand, so the number of operands shows whether there is a thread
+// count b.
 void barrier_reduce(Translator& t, In in) {
   if (in.operands.size() < 3) return t.refuse("operands are missing");
   std::vector<Value> operands{t.read(in, in.operands.size() - 1, ptx::Type::pred),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structure of the control flow graph: properties that later stages rely on.
+// Establishes properties of the control flow graph that later stages require.
 #include <algorithm>
 
 #include "cpu/lower/ssa/passes.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using ir::BlockId;
 
-/// The source location of a block's first instruction, for branches that a pass adds in front of it.
+/// The source location of a block's first instruction, for branches that a pass adds before it.
 std::uint32_t first_location(const ir::Function& function, BlockId block) {
   for (const ir::Value value : function.blocks[block].insts) {
     if (function[value].location != ir::kNone) return function[value].location;
@@ -17,7 +17,7 @@ std::uint32_t first_location(const ir::Function& function, BlockId block) {
   return ir::kNone;
 }
 
-/// A new block that only branches to `target`; the caller makes it a successor of another block.
+/// Creates a block that only branches to `target`; the caller makes it a successor of another block.
 BlockId new_forwarder(FunctionBuilder& builder, BlockId target) {
   const BlockId block = builder.new_block();
   builder.append(block, {.op = ir::Op::br, .location = first_location(builder.function, target)});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loop-closed SSA. Each value that escapes its loop is treated as a variable again: its definition is its
-// block, every exit block of every loop around the definition holds a phi of it, and uses outside read
-// the definition that reaches them.
+// Builds loop-closed SSA. Each value that is used outside its loop is treated as a variable again: every exit
+// block of every loop around the definition gets a phi of it, and uses outside the loop read the definition
+// that reaches them.
 #include <utility>
 
 #include "cpu/lower/ssa/passes.hpp"
@@ -63,7 +63,7 @@ class LoopCloser {
     }
   }
 
-  /// A block reached only from inside a loop around `value`'s definition that it is not in itself.
+  /// True for a block reached only from inside a loop that contains `value`'s definition but not the block.
   bool leaves_loop(BlockId block, Value value) const {
     const auto& preds = builder_.function.blocks[block].preds;
     if (preds.size() != 1) return false;
@@ -125,7 +125,7 @@ class LoopCloser {
   const LoopNest& nest_;
   std::vector<Use> uses_;
   ValueMap at_start_;
-  std::vector<Phi> merges_;  ///< exit phis, and joins that a read met on its way
+  std::vector<Phi> merges_;  ///< exit phis, and phis at joins that a read passed
   Replacements replaced_;
 };
 

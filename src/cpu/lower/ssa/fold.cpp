@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Identities and integer constants. Only simplifications that make the IR shorter to read and analyse: LLVM
-// does the rest.
+// Folds identities and integer constants. Contains only simplifications that make the IR shorter to read and
+// analyse; LLVM does the rest.
 #include <array>
 #include <optional>
 
@@ -91,7 +91,7 @@ struct Folder {
     return condition ? inst.args[*condition != 0 ? 1 : 2] : ir::kNone;
   }
 
-  /// to_generic of from_generic and the reverse, in the same space.
+  /// Folds to_generic of from_generic and the reverse, for the same space.
   Value round_trip(Op inverse) const {
     const ir::Inst& inner = operand(0);
     return inner.op == inverse && inner.attr.space == inst.attr.space ? inner.args[0] : ir::kNone;

@@ -100,7 +100,8 @@ ir::Value FunctionBuilder::nullary(ir::Op op, ir::Type type, std::uint64_t imm) 
   const ir::Value value = append(ir::kNone, {.op = op, .type = type, .imm = imm, .block = 0});
   prologue.push_back(value);
   if (narrow) nullary_by_type_.set(kind, static_cast<std::uint32_t>(imm), value);
-  // Wide constants are looked up one by one: the list is kept short, and a repeat costs only a duplicate.
+  // Wide constants are searched linearly, so the list is kept short. A constant that is not found is only
+  // duplicated.
   if (!narrow && wide_nullaries_.size() < 64) wide_nullaries_.push_back(value);
   return value;
 }

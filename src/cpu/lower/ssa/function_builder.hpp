@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function on its way into SSA form: the IR so far, and for each block which value each PTX variable
-// holds at its end.
+// A function during SSA construction: the IR so far, and the value of each PTX variable at the end of each
+// block.
 #pragma once
 
 #include <cstdint>
@@ -47,14 +47,16 @@ class FunctionBuilder {
   std::vector<std::vector<LiveIn>> live_ins;  ///< by block
   ValueMap definitions;                       ///< the value of a variable at the end of a block
   std::vector<ir::Value>
-      prologue;  ///< operands-free values, shared by the function; they go before the entry's first
+      /// values without operands, shared by the function; they are placed at the start of the entry
+      /// block
+      prologue;
 
   ir::BlockId new_block();
   void connect(ir::BlockId from, ir::BlockId to);
   /// Makes the edge from.succs[successor] lead to `to`.
   void redirect(ir::BlockId from, std::size_t successor, ir::BlockId to);
-  /// Adds an instruction at the end of a block; for kNone it is only made, and Inst::block is as given. No
-  /// folding.
+  /// Appends an instruction to a block without folding. For block kNone, only creates the instruction and
+  /// does not change Inst::block.
   ir::Value append(ir::BlockId block, ir::Inst inst);
 
   Variable new_variable(ir::Type type);
@@ -63,7 +65,7 @@ class FunctionBuilder {
     definitions.set(block, variable, value);
   }
 
-  /// The one value of a pure operation without operands.
+  /// Returns the only value of a pure operation without operands.
   ir::Value nullary(ir::Op op, ir::Type type, std::uint64_t imm);
   /// The constant with these low bits.
   ir::Value constant(ir::Type type, std::uint64_t bits);
@@ -79,8 +81,8 @@ constexpr std::uint64_t low_mask(std::uint32_t bits) {
   return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
 }
 
-/// The result of `inst` if it is known without executing it: one of its operands or a constant; kNone if it
-/// must be executed.
+/// Returns the result of `inst` if it is known without executing it: one of its operands or a constant; kNone
+/// otherwise.
 ir::Value fold(FunctionBuilder& builder, const ir::Inst& inst);
 
 }  // namespace quern::cpu::lower

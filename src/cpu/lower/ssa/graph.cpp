@@ -19,7 +19,7 @@ std::vector<ir::BlockId> postorder(const ir::Function& function) {
   while (!stack.empty()) {
     Step& top = stack.back();
     const auto& succs = function.blocks[top.block].succs;
-    // Last successor first, so that in the reversed order the first successor comes first.
+    // Visit the last successor first, so that the first successor comes first in the reversed order.
     if (top.next < succs.size()) {
       const ir::BlockId to = succs[succs.size() - 1 - top.next++];
       if (!seen[to]) {
@@ -41,7 +41,7 @@ bool Order::dominates(ir::BlockId a, ir::BlockId b) const {
   return a == b;
 }
 
-// Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm".
+// Source of the method: Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm".
 Order order_blocks(const ir::Function& function) {
   Order order;
   order.blocks = postorder(function);
@@ -81,9 +81,9 @@ bool LoopNest::contains(std::uint32_t loop, ir::BlockId block) const {
   return false;
 }
 
-// Headers are taken innermost first (latest in reverse postorder first), so a block's first loop is its
-// innermost, and a loop met on the way back from a latch becomes a child: each block is walked once per
-// nesting level.
+// Headers are processed innermost first (last in reverse postorder first). So a block's first loop is its
+// innermost, and a loop found while walking back from a latch becomes a child. Each block is visited once for
+// each nesting level.
 LoopNest find_loops(const ir::Function& function, const Order& order) {
   LoopNest nest;
   nest.innermost.assign(function.blocks.size(), ir::kNone);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pure values that do not change in a loop move in front of it. LLVM would do that for speed; here it is for
-// the analysis: the widening of a shared-memory index is then looked at (and, if need be, tested) once and
-// not in every round.
+// Moves loop-invariant pure values out of loops. LLVM would do that for speed; here it serves the analysis:
+// the widening of a shared-memory index is then analysed (and, if necessary, tested) once and not in every
+// iteration.
 #include <algorithm>
 
 #include "cpu/lower/ssa/passes.hpp"
@@ -27,14 +27,14 @@ class Hoister {
   }
 
  private:
-  /// Moves `value` out of as many loops as it can leave; false if it stays.
+  /// Moves `value` out of as many loops as possible. Returns false if it stays in its block.
   bool moves(Value value, BlockId block) {
     ir::Inst& inst = builder_.function[value];
     if (!ir::has_trait(inst.op, 'p') || inst.op == ir::Op::phi || inst.args.empty()) return false;
     BlockId place = block;
     for (std::uint32_t loop = nest_.innermost[block]; loop != ir::kNone; loop = nest_.loops[loop].parent) {
       const Ends ends = ends_of(loop);
-      // Hoists only values that every round computes: a value under a condition may not be needed at all.
+      // Hoists only values that every iteration computes: a value under a condition may not be needed at all.
       if (ends.preheader == ir::kNone || !order_.dominates(place, ends.latch) || !invariant(inst, loop))
         break;
       place = ends.preheader;

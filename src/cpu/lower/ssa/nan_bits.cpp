@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // PTX instructions on f32, f16 and bf16 return the canonical NaN 0x7fffffff or 0x7fff; processors return
-// others. Instructions that treat all NaNs as equal need no correction between them. If another operation
+// other NaNs. Instructions that treat all NaNs as equal do not need canonical operands. If another operation
 // reads such a value (a store, a shuffle, integer arithmetic, the sign of copysign), the NaN is made
-// canonical before it. Values that are loaded, or only moved, keep their bits. f64 keeps the payloads of its
-// operands, as the processor does; bf16 is made canonical when it is rounded. See
+// canonical before that operation. Values that are only loaded or moved keep their bits. f64 keeps the
+// payloads of its operands, as the processor does; bf16 is made canonical when it is rounded. See
 // docs/decisions/0013-nan-bits.md.
 #include <algorithm>
 #include <bit>
@@ -23,8 +23,9 @@ using ir::Op;
 using ir::Type;
 using ir::Value;
 
-/// The state of a value's bits, if it is a NaN: unknown or without a NaN of its own; to be made canonical;
-/// correct. A value moved from several operands has the greatest of their states.
+/// The state of a value if it is a NaN. neutral: not known yet, or the value adds no NaN of its own; pending:
+/// it must be made canonical before its bits are read; settled: its bits are correct. A value moved from
+/// several operands has the greatest of their states.
 enum class State : std::uint8_t { neutral, pending, settled };
 
 class Settler {
@@ -52,13 +53,13 @@ class Settler {
 
   static constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
-  /// An upper bound for the magnitude of an f32: an exponential's argument, for example, is clamped to a
-  /// range before its bits are shifted, and so is no NaN. Operands defined later, such as those of phis, are
-  /// treated as unbounded.
+  /// An upper bound for the magnitude of an f32. A bounded value is no NaN: for example, the argument of an
+  /// exponential is clamped before its bits are shifted. Operands defined later, such as those of phis, count
+  /// as unbounded.
   double bound_of(const Inst& inst) {
     if (inst.type != Type::f32) return kUnbounded;
     const double bound = rough_bound(inst);
-    return bound < 1e38 ? bound : kUnbounded;  // an f32 without rounding to infinity
+    return bound < 1e38 ? bound : kUnbounded;  // an f32 below this bound is not rounded to infinity
   }
   double rough_bound(const Inst& inst) {
     const auto of = [&](std::size_t index) { return bound_[inst.args[index]]; };
@@ -86,7 +87,7 @@ class Settler {
     }
   }
 
-  /// The state of the result of an instruction that does more than move bits.
+  /// The state of the result of an instruction that does not only move bits.
   State made(const Inst& inst) {
     if (inst.op == Op::undef) return State::neutral;
     if (inst.op == Op::constant) return is_other_nan(inst) ? State::settled : State::neutral;
@@ -94,13 +95,13 @@ class Settler {
     if (inst.attr.sat) return State::neutral;
     if (inst.op == Op::f_to_f) return made_by_conversion(inst);
     if (!ir::has_trait(inst.op, 'n')) return State::settled;
-    // Instructions that demand the canonical NaN are emitted so.
+    // Instructions that require the canonical NaN emit it themselves.
     const bool narrow =
         inst.type == Type::f16 && (inst.attr.relu || inst.op == Op::fmin || inst.op == Op::fmax);
     return inst.attr.nan || narrow ? State::settled : State::pending;
   }
 
-  /// A constant that, as a number of its width, is a NaN but not the canonical one.
+  /// True for a constant that, as a number of its width, is a NaN but not the canonical one.
   static bool is_other_nan(const Inst& constant) {
     const bool wide = ir::bit_size(constant.type) == 32;
     const std::uint64_t canonical = wide ? 0x7fffffff : 0x7fff;
@@ -108,14 +109,14 @@ class Settler {
     return size > (wide ? 0x7f800000u : 0x7c00u) && constant.imm != canonical;
   }
 
-  /// f16 is rounded to the canonical NaN, f64 and bf16 keep their part of the payload.
+  /// Conversions to f16 produce the canonical NaN; f64 and bf16 keep their part of the payload.
   State made_by_conversion(const Inst& inst) {
     const Type from = function()[inst.args[0]].type;
     return inst.type == Type::f32 && (from == Type::f32 || from == Type::f16) ? State::pending
                                                                               : State::settled;
   }
 
-  /// True if the result of `user` does not depend on which NaN its operand is.
+  /// True if the result of `user` is the same for every NaN operand.
   bool is_blind(const Inst& user) {
     if (user.op != Op::f_to_f) return ir::has_trait(user.op, 'f');
     return user.type != Type::f64 && function()[user.args[0]].type != Type::bf16;
@@ -136,7 +137,7 @@ class Settler {
     return changes;
   }
 
-  /// Types in which registers hold f32 and f16.
+  /// True for types of registers that hold f32 and f16.
   static bool holds_reals(Type type) {
     return type == Type::f32 || type == Type::f16 || type == Type::i32 || type == Type::i16;
   }
@@ -164,7 +165,7 @@ class Settler {
     }
   }
 
-  /// Operands that phis behind `block` read from it, at its end.
+  /// Makes operands canonical that phis of later blocks read at the end of `block`.
   void settle_phis(BlockId block) {
     for (const BlockId successor : function().blocks[block].succs) {
       const ir::Block& to = function().blocks[successor];
@@ -202,14 +203,14 @@ class Settler {
     return builder_.append(block, {.op = op, .type = type, .args = {operand}, .location = location});
   }
 
-  /// Values that this pass creates are settled.
+  /// Values that this pass creates are always settled.
   State state(Value value) const { return value < state_.size() ? state_[value] : State::settled; }
 
   FunctionBuilder& builder_;
   const Order order_;
   std::vector<State> state_;
   std::vector<double> bound_;                 ///< by value
-  std::unordered_map<Value, Value> settled_;  ///< in the block at hand
+  std::unordered_map<Value, Value> settled_;  ///< the canonical values in the current block
 };
 
 }  // namespace

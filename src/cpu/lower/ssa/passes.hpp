@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes from a translated FunctionBuilder to finished IR; compiler/passes.cpp has their order.
+// The passes that turn a translated FunctionBuilder into finished IR; compiler/passes.cpp defines their
+// order.
 #pragma once
 
 #include <vector>
@@ -8,8 +9,7 @@
 
 namespace quern::cpu::lower {
 
-/// Cuts blocks that the entry does not reach out of the graph (they stay as empty blocks until
-/// number_blocks).
+/// Removes unreachable blocks from the graph. They remain as empty blocks until number_blocks.
 void drop_unreachable(FunctionBuilder& builder);
 
 /// Gives every natural loop one preheader and one latch.
@@ -18,15 +18,15 @@ void simplify_loops(FunctionBuilder& builder);
 /// Puts an empty block on every edge from a block with several successors to one with several predecessors.
 void split_critical_edges(FunctionBuilder& builder);
 
-/// Turns variables into values: fills in and adds phis, as few as the graph needs.
+/// Turns variables into values, by adding as few phis as the graph needs.
 /// Method: Braun et al., "Simple and Efficient Construction of Static Single Assignment Form", 2013, with all
 /// blocks sealed.
 void build_ssa(FunctionBuilder& builder);
 
-/// Folds again now that operands are known, and replaces copies.
+/// Folds again, since operands are now known, and replaces copies.
 void propagate(FunctionBuilder& builder);
 
-/// Computes equal pure values once.
+/// Replaces pure values that are computed several times by one (common subexpressions).
 void share_values(FunctionBuilder& builder);
 
 /// Moves pure values that do not change in a loop in front of it.
@@ -38,17 +38,17 @@ void remove_dead(FunctionBuilder& builder);
 /// Gives NaNs the bits that PTX specifies before operations that read bits (docs/decisions/0013-nan-bits.md).
 void settle_nan_bits(FunctionBuilder& builder);
 
-/// Merges a block with its only successor if it is that block's only predecessor.
+/// Merges a block with its only successor if the block is that successor's only predecessor.
 void merge_chains(FunctionBuilder& builder);
 
 /// Loop-closed form: a value used outside its loop goes through a phi in the loop's exit block.
 void close_loops(FunctionBuilder& builder);
 
-/// Puts the shared constants first in the entry, numbers blocks in reverse postorder and values in the order
-/// of the text.
+/// Places the shared constants first in the entry, numbers blocks in reverse postorder, and values in the
+/// order of the text.
 void number_all(FunctionBuilder& builder);
 
-/// Reachable blocks in reverse postorder, and each one's immediate dominator (the entry's: itself).
+/// Reachable blocks in reverse postorder, and the immediate dominator of each one (for the entry: itself).
 struct Order {
   std::vector<ir::BlockId> blocks;
   std::vector<std::uint32_t> position;  ///< by BlockId; ir::kNone: not reachable

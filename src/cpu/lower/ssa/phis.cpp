@@ -6,7 +6,7 @@ namespace {
 
 using ir::Value;
 
-/// The one value other than itself that a phi can have, or kNone if there are two.
+/// The only value other than the phi itself among its operands, or kNone if there are two.
 Value only_operand(FunctionBuilder& builder, Value phi, Replacements& replaced) {
   Value only = ir::kNone;
   for (const Value arg : builder.function[phi].args) {
@@ -58,8 +58,8 @@ void remove_trivial_phis(FunctionBuilder& builder, const std::vector<Value>& phi
     if (only == ir::kNone) continue;
     replaced.set(phi, only);
     work.insert(work.end(), users[phi].begin(), users[phi].end());
-    // Users of the replaced phi now depend on `only`: if that is a phi that is removed later, they must be
-    // revisited.
+    // Users of the replaced phi now depend on `only`. If `only` is a phi that is removed later, they must be
+    // visited again.
     if (only < users.size() && builder.function[only].op == ir::Op::phi) {
       users[only].insert(users[only].end(), users[phi].begin(), users[phi].end());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replacing values, and the phis that are not needed.
+// Replaces values, and removes unnecessary phis.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace quern::cpu::lower {
 
-/// Maps values to their replacements during a pass; chains are followed and shortened.
+/// Maps values to their replacements during a pass. Follows chains of replacements and shortens them.
 class Replacements {
  public:
   void set(ir::Value value, ir::Value by);
@@ -20,8 +20,8 @@ class Replacements {
   std::vector<ir::Value> to_;
 };
 
-/// Replaces each of `phis` whose operands are all one value (or the phi itself) by that value, until none is
-/// left.
+/// Replaces each of `phis` whose operands are all one value (or the phi itself) by that value, until there is
+/// no such phi.
 void remove_trivial_phis(FunctionBuilder& builder, const std::vector<ir::Value>& phis,
                          Replacements& replaced);
 

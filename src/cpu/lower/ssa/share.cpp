@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Common subexpressions: an instruction is replaced by an equal pure one that dominates it. PTX computes
-// addresses again for each access; with one value the analysis needs only one proof that it does not wrap.
+// Eliminates common subexpressions: replaces an instruction by an equal pure one that dominates it. PTX
+// computes an address again for each access; with one value the analysis needs only one proof that it does
+// not wrap.
 #include <bit>
 #include <tuple>
 #include <unordered_map>
@@ -40,7 +41,7 @@ class DominatorSpans {
  public:
   DominatorSpans(const ir::Function& function, const Order& order)
       : begin_(function.blocks.size()), end_(function.blocks.size()) {
-    // Sizes of subtrees from the bottom up, then positions from the top down.
+    // Computes sizes of subtrees bottom-up, then positions top-down.
     std::vector<std::uint32_t> size(function.blocks.size(), 1);
     for (auto block = order.blocks.rbegin(); block != order.blocks.rend(); ++block) {
       if (*block != 0) size[order.idom[*block]] += size[*block];

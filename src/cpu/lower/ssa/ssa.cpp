@@ -18,7 +18,7 @@ class SsaBuilder {
     for (BlockId block = 0; block < builder_.live_ins.size(); ++block) {
       for (const LiveIn& live : builder_.live_ins[block]) pending_.push_back({block, live});
     }
-    // Grows while it runs: reading through a block adds that block's phi.
+    // The list grows during the loop: reading through a block adds a phi of that block.
     for (std::size_t i = 0; i < pending_.size(); ++i) fill(pending_[i]);
     std::vector<Value> phis;
     for (const Pending& pending : pending_) phis.push_back(pending.live.value);

@@ -12,8 +12,8 @@ namespace {
 using ir::Op;
 using ir::Value;
 
-/// True if it may be removed when no operation reads it. A shuffle has no effect but its result; lanes that
-/// would meet in it still do in the others.
+/// True if the instruction may be removed when no operation reads its result. A shuffle has no other effect;
+/// lanes that would synchronise at it still do so at the other operations.
 bool removable(const ir::Inst& inst) {
   if (inst.op == Op::load) return inst.attr.invariant && !inst.attr.is_volatile;
   if (inst.op == Op::shuffle || inst.op == Op::shuffle_valid) return true;
@@ -25,7 +25,7 @@ bool removable(const ir::Inst& inst) {
 void propagate(FunctionBuilder& builder) {
   Replacements replaced;
   for (const ir::BlockId block : order_blocks(builder.function).blocks) {
-    // By index: folding may add constants, which moves the instructions.
+    // Iterates by index: folding may add constants, which reallocates the instructions.
     for (const Value value : builder.function.blocks[block].insts) {
       for (Value& arg : builder.function[value].args) arg = replaced.find(arg);
       const ir::Inst inst = builder.function[value];

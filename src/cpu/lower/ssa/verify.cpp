@@ -154,7 +154,7 @@ class Verifier {
     std::vector<Type> operands;
     for (std::size_t i = 0; i < inst.args.size(); ++i) operands.push_back(type(inst, i));
     if (!ir::types_fit(inst.op, inst.type, operands)) return false;
-    switch (inst.op) {  // the operations whose types other things settle too
+    switch (inst.op) {  // operations with further restrictions on types
       case Op::store:
         return inst.args.size() == std::size_t{inst.attr.count} + 1;
       case Op::call:

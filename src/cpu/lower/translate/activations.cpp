@@ -20,8 +20,8 @@ std::uint32_t aligned(std::uint32_t bytes, std::uint32_t to) {
   return static_cast<std::uint32_t>(align_up(bytes, to));
 }
 
-/// Computes which variables a function's blocks may read before they write them. A call is a step from `save`
-/// to `next`: changes of the function's own variables in between are undone.
+/// Computes which variables the blocks of a function may read before they write them. A call is treated as an
+/// edge from `save` to `next`: the variables of the function itself have the same values after the call.
 class LiveVariables {
  public:
   LiveVariables(const FunctionBuilder& builder, const Regions& regions, const Region& region)
@@ -215,7 +215,8 @@ void Activations::emit_return(Region& region) {
   if (region.returns_to.size() == 1) return t_.branch(region.returns_to[0]);
   const Value number =
       t_.emit(Op::load, Type::i32, {t_.record_field(0)}, {.space = ir::Space::local, .alignment = 4});
-  // A kernel that writes outside of its local variables may have changed it.
+  // A kernel may change the record by writing beyond its local variables, so the number of the call is
+  // clamped.
   const Value last = t_.constant(Type::i32, region.returns_to.size() - 1);
   t_.switch_to(t_.emit(Op::umin, Type::i32, {number, last}), region.returns_to);
 }

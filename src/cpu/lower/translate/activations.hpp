@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls without a machine stack: a function that cannot be inlined is translated once, into the kernel's own
-// graph. A call is a branch to its first block, a return a switch over the calls. Each lane keeps the records
-// of its activations in local memory: the return location, the function's .local variables, and the caller's
-// live values, which the activations below it overwrite. So a thread may wait for others anywhere, and every
+// Calls without a machine stack. A function that cannot be inlined is translated once, as part of the
+// kernel's own graph. A call is a branch to its first block; a return is a switch over the calls. Each lane
+// keeps the records of its activations in local memory: where to return, the function's .local variables, and
+// the caller's live values, which the callee overwrites. So a thread may wait for others anywhere, and every
 // lane runs independently (docs/decisions/0009-called-functions.md).
 #pragma once
 
@@ -19,22 +19,24 @@
 namespace quern::cpu::lower {
 
 /// The memory of a thread for the records of its activations. It begins with a 32-bit number, the end of the
-/// last record, so that no more needs to be copied when blocks take turns (engine/resident.cpp).
+/// last record: only the memory before that must be copied when blocks take turns (engine/resident.cpp).
 inline constexpr std::uint32_t kActivationBytes = ir::kCalledStackBytes;
 inline constexpr std::uint32_t kActivationHeadBytes = 16;
-/// At the start of a record: to which call the function returns (its number among the callee's calls).
+/// The start of a record: the number of the call (among the calls of the callee) to which the function
+/// returns.
 inline constexpr std::uint32_t kRecordHeadBytes = 16;
 
-/// One function. It has one set of variables, and a record in local memory for each activation.
+/// A function. It has one set of variables, and a record in local memory for each activation.
 struct Region {
   Frame frame;
   ir::BlockId entry = ir::kNone;
-  std::uint32_t local_end = kRecordHeadBytes;  ///< of its local variables in the record; saved values follow
+  /// end of its local variables in the record; saved values follow
+  std::uint32_t local_end = kRecordHeadBytes;
   std::uint32_t record_bytes = 0;
-  std::vector<ir::BlockId> returns_to;  ///< by the number of the call
+  std::vector<ir::BlockId> returns_to;  ///< by number of the call
 };
 
-/// One call: `save` -> `pass` -> the callee's blocks -> `resume` -> `next`. The edges are made at the end,
+/// A call: `save` -> `pass` -> the callee's blocks -> `resume` -> `next`. The edges are created at the end,
 /// when liveness is known.
 struct CallSite {
   Region* caller = nullptr;  ///< null: the kernel, which has one activation and saves nothing
@@ -51,9 +53,9 @@ struct CallSite {
 struct Regions {
   Variable record = 0;  ///< the start of the running activation's record in local memory
   std::map<std::uint32_t, std::unique_ptr<Region>> by_function;
-  std::vector<Region*> order;  ///< in the order of their first calls
+  std::vector<Region*> order;  ///< regions in the order of their first calls
   std::vector<CallSite> sites;
-  std::uint32_t kernel_bytes = 0;  ///< of local memory; the first record follows
+  std::uint32_t kernel_bytes = 0;  ///< bytes of the kernel's local memory; the first record follows
 };
 
 class Activations {
@@ -63,12 +65,13 @@ class Activations {
               std::function<void()> translate_body)
       : t_(translation), params_(params), frames_(frames), translate_body_(std::move(translate_body)) {}
 
-  /// At the start of the kernel: it has no record.
+  /// Called at the start of the kernel, which has no record.
   void begin();
-  /// A call: the values become the callee's parameters; returns the values of its results, part by part.
+  /// Emits a call: the values become the callee's parameters. Returns the values of its results, part by
+  /// part.
   std::vector<ir::Value> activate(std::uint32_t callee, const std::vector<ir::Value>& values);
-  /// After the kernel: translates the functions that it calls, and those that they call; then determines the
-  /// values that the calls save.
+  /// Called after the kernel: translates the functions that it calls, and those that they call; then
+  /// determines the values that each call saves.
   void finish();
 
  private:

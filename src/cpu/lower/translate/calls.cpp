@@ -13,7 +13,7 @@ using ir::Value;
 
 namespace {
 
-// The limit for inlining: far above real kernels, far below sizes that would exhaust memory or the stack.
+// The limit for inlining: much more than real kernels have, much less than would exhaust memory or the stack.
 constexpr std::size_t kMaxInstructions = 500'000;
 constexpr std::uint32_t kMaxDepth = 200;
 
@@ -94,7 +94,8 @@ void Calls::call_through(const ptx::Instruction& instruction, const Arguments& a
     if (t_.block() != ir::kNone) t_.branch(after);
     t_.set_block(other);
   }
-  // Not a function of this module that fits: as a GPU's jump to nowhere.
+  // The register holds no function of this module that fits the call. The GPU would jump to an invalid
+  // address.
   t_.fault(ir::Trap::unreachable);
   t_.branch(after);
   t_.set_block(after);
@@ -161,7 +162,7 @@ void Calls::call_function(std::uint32_t callee, const Arguments& arguments, cons
   auto next = got.begin();
   for (const ParamArray& array : returned)
     for (const ParamArray::Slot& slot : array.slots) {
-      if (next == got.end()) break;  // refused
+      if (next == got.end()) break;  // the call was refused
       t_.write_variable(slot.variable, t_.resize(*next++, t_.variable_type(slot.variable), false));
     }
   for (std::size_t i = 0; i < results.size(); ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls: inlined, or to a recursive function, or carried out by the host.
+// Lowers calls: inlines the callee, calls a recursive function, or lets the host carry the call out.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One instance of a PTX function inside the IR function under translation: the kernel itself, or a callee at
-// one call.
+// An instance of a PTX function inside the IR function under translation: the kernel, or a callee at one
+// call.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace quern::cpu::lower {
 
-/// A .param array of a call, as variables: one for each piece of it that some instruction accesses.
+/// A .param array of a call. Each piece of it that some instruction accesses is a variable.
 struct ParamArray {
   struct Slot {
     Piece piece;
@@ -34,16 +34,18 @@ struct Frame {
   const ptx::Function* function = nullptr;
   const FunctionFacts* facts = nullptr;
   Frame* caller = nullptr;
-  Region* region = nullptr;  ///< that the function is a part of (activations.hpp); null: the function itself
+  /// the region of which the function is a part (activations.hpp); null: the IR function itself
+  Region* region = nullptr;
   std::uint32_t call_location = ir::kNone;  ///< the call that was inlined: index into ir::Function::locations
   ir::BlockId return_block = ir::kNone;
   std::vector<ir::BlockId> blocks;  ///< by body position; kNone where no block begins
-  std::vector<Variable> registers;  ///< by register index: its first component's variable
+  std::vector<Variable> registers;  ///< by register index: the variable of its first component
   Variable carry = 0;
-  Variable stack_taken = 0;        ///< bytes of the stretch for alloca that are in use
-  std::uint32_t stack_offset = 0;  ///< the start of that stretch in local memory
+  Variable stack_taken = 0;        ///< bytes of the area for alloca that are in use
+  std::uint32_t stack_offset = 0;  ///< start of that area in local memory
   std::vector<ParamArray> parameters, returns, variables;
-  std::vector<std::uint32_t> local_offsets;  ///< by index into Function::variables; of those in .local
+  /// offsets of .local variables, by index into Function::variables
+  std::vector<std::uint32_t> local_offsets;
   std::uint32_t local_end = 0;
   std::vector<std::uint32_t> scope_locations;  ///< by index into ptx locations: as an inlined_at target
 };

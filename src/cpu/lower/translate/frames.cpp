@@ -59,7 +59,7 @@ void Frames::set_up(Frame& frame) {
 
 std::uint32_t Frames::reserve_local(Frame& frame, std::uint64_t size, std::uint32_t align) {
   const std::uint64_t offset = align_up(frame.local_end, align);
-  // Oversized frames are rejected at the end (lower.cpp); until then the size must not wrap.
+  // lower.cpp rejects oversized frames later; until then the size must not wrap.
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max() / 2;
   frame.local_end = static_cast<std::uint32_t>(std::min(kMost, offset + std::min(kMost, size)));
   std::uint32_t& end = frame.region == nullptr ? t_.builder().function.local_bytes : frame.region->local_end;

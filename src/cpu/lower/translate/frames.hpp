@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets up the frames of functions: variables for registers, offsets in local memory, a kernel's parameter
-// buffer, and the arguments and results of functions that stay functions of the IR.
+// Sets up the frames of functions: variables for registers, offsets in local memory, the parameter buffer of
+// a kernel, and the arguments and results of functions that are not inlined.
 #pragma once
 
 #include "cpu/lower/translate/param_arrays.hpp"
@@ -13,19 +13,19 @@ class Frames {
 
   void set_up(Frame& frame);
 
-  // For the kernel.
+  // Functions for the kernel.
   void lay_out_kernel_parameters(const ptx::Function& function);
-  /// The parameter buffer has no generic address here. A kernel that takes one works on a copy in local
-  /// memory.
+  /// The parameter buffer has no generic address here. A kernel that takes the generic address of a parameter
+  /// uses a copy in local memory.
   void copy_parameter_buffer(Frame& frame);
   /// The offset of that copy in local memory.
   std::uint32_t parameter_copy() const { return parameter_copy_; }
-  /// 0 if no instruction takes a generic address of a parameter: there is no copy.
+  /// 0 if no instruction takes the generic address of a parameter: then there is no copy.
   std::uint32_t parameter_copy_bytes() const { return parameter_copy_bytes_; }
 
-  // For a function of the IR that is called.
+  // Functions for a function of the IR that is called.
   void declare_arguments(Frame& frame);
-  /// A thread that ends in a called function returns, and the function's last result is 1: the caller then
+  /// If a thread ends in a called function, the function returns, and its last result is 1. The caller then
   /// returns, too.
   void declare_end(Frame& frame);
   void emit_results(Frame& frame);
@@ -42,7 +42,8 @@ class Frames {
   Operands& t_;
   ParamArrays& params_;
   ir::BlockId exit_block_ = ir::kNone;
-  Variable ended_ = 0;  ///< of a function that is called and may end threads: 1 in those that have ended
+  /// in a called function that may end threads: 1 in the lanes whose threads have ended
+  Variable ended_ = 0;
   std::uint32_t parameter_copy_ = 0;
   std::uint32_t parameter_copy_bytes_ = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends instructions to a function on its way into SSA form: at one block, under one guard, of one source
+// Appends instructions to a function during SSA construction, with a current block, guard and source
 // location.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace quern::cpu::lower {
 
-/// The integer type of that width; ir::Type::none if there is none.
+/// The integer type of that width, or ir::Type::none if there is none.
 ir::Type integer_type(std::uint32_t bits) noexcept;
 
 class IrBuilder {
@@ -20,7 +20,7 @@ class IrBuilder {
   IrBuilder& operator=(const IrBuilder&) = delete;
 
   FunctionBuilder& builder() { return builder_; }
-  /// kNone: the code that follows is not reachable.
+  /// kNone: the code that follows is unreachable.
   ir::BlockId block() const { return block_; }
   void set_block(ir::BlockId block) { block_ = block; }
   /// Index into ir::Function::locations.
@@ -36,9 +36,9 @@ class IrBuilder {
                  std::uint64_t imm);
   ir::Value constant(ir::Type type, std::uint64_t bits) { return builder_.constant(type, bits); }
   ir::Type type_of(ir::Value value) const { return builder_.function[value].type; }
-  /// The same bits as another type of the same width.
+  /// Reinterprets the bits as another type of the same width.
   ir::Value as(ir::Value value, ir::Type type);
-  /// Widened or cut to an integer type; floats by their bits.
+  /// Extends or truncates to an integer type; reinterprets the bits of floats.
   ir::Value resize(ir::Value value, ir::Type type, bool sign_extended);
   ir::Value logical_not(ir::Value value);
   ir::Value compare(ir::Icmp how, ir::Value a, ir::Value b);
@@ -54,10 +54,10 @@ class IrBuilder {
   void branch(ir::BlockId to);
   void branch_if(ir::Value condition, ir::BlockId yes, ir::BlockId no);
   void switch_to(ir::Value index, const std::vector<ir::BlockId>& targets);
-  /// Ends the block with a terminator that leads nowhere.
+  /// Ends the block with a terminator that has no successor.
   void end(ir::Op op, std::uint64_t imm = 0);
-  /// Ends the launch with a fault if lanes arrive here. Does not end the block: for the analysis the lanes
-  /// continue, so that the code behind it does not count as divergent.
+  /// Ends the launch with a fault if lanes execute this. Does not end the block: for the analysis the lanes
+  /// continue, so that the code after it does not count as divergent.
   void fault(ir::Trap kind);
 
  private:

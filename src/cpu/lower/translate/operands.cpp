@@ -23,7 +23,7 @@ ir::Type ir_type(ptx::Type type) noexcept {
       break;
   }
   switch (ptx::kind(type)) {
-    // Formats for matrices and conversions only: nothing computes with them.
+    // These formats exist for matrices and conversions only; no operation computes with them.
     case ptx::TypeKind::floating:
     case ptx::TypeKind::opaque:
       return ir::Type::none;

@@ -8,7 +8,7 @@
 namespace quern::cpu::lower {
 namespace {
 
-/// Accesses that one instruction makes to .param variables, and the symbols it names.
+/// Collects the accesses of one instruction to .param variables, and the symbols that it names.
 class Examiner {
  public:
   Examiner(const ptx::Function& function, FunctionFacts& facts) : function_(function), facts_(facts) {}
@@ -75,11 +75,12 @@ class Examiner {
     }
   }
 
-  /// Accesses -> disjoint pieces: cut at every access's begin and end, keep the covered ones.
+  /// Splits accesses into disjoint pieces: cuts at the begin and end of every access and keeps the accessed
+  /// pieces.
   static void split(std::vector<ParamUse>& uses, const std::vector<ptx::Variable>& variables) {
     for (std::size_t i = 0; i < uses.size(); ++i) {
       ParamUse& use = uses[i];
-      // Variables of other spaces are memory.
+      // Variables of other spaces are memory, not pieces.
       if (variables[i].space != ptx::Space::param) continue;
       const std::uint64_t bytes = variables[i].size_bytes();
       if (use.address_taken) use.pieces.push_back({0, static_cast<std::uint32_t>(bytes)});
@@ -124,7 +125,7 @@ class Examiner {
   FunctionFacts& facts_;
 };
 
-/// Parameters that a caller may pass alike.
+/// True if a caller can pass these parameters in the same way.
 bool same_layout(const std::vector<ptx::Variable>& a, const std::vector<ptx::Variable>& b) {
   const auto same = [](const ptx::Variable& x, const ptx::Variable& y) {
     const bool same_elements = x.space != ptx::Space::reg || x.vector == y.vector;
@@ -159,8 +160,8 @@ Program::Program(const ptx::Module& module, std::uint32_t kernel) : module_(modu
   lay_out_shared();
 }
 
-/// Functions whose addresses are taken anywhere in the module, in ascending order. Computed only if calls
-/// need it, since every kernel of a module would scan the whole module.
+/// Finds the functions whose addresses are taken anywhere in the module, in ascending order. Called only if a
+/// call needs them, since otherwise every kernel would scan the whole module.
 void Program::find_address_taken() {
   if (std::exchange(address_taken_known_, true)) return;
   const auto add = [&](std::uint32_t function) {
@@ -230,8 +231,8 @@ void Program::examine(std::uint32_t function) {
   facts.callees.erase(std::unique(facts.callees.begin(), facts.callees.end()), facts.callees.end());
 }
 
-// Tarjan's strongly connected components, with an explicit stack: the call graph's depth is the input's
-// choice.
+// Tarjan's strongly connected components, with an explicit stack, since the input determines the depth of the
+// call graph.
 void Program::find_recursion(std::uint32_t kernel) {
   struct Node {
     std::uint32_t index = 0;
@@ -308,7 +309,7 @@ void Program::lay_out_shared() {
     reserved_shared_offset = align_up(static_shared_bytes, 128);
     static_shared_bytes = reserved_shared_offset + kReservedSharedBytes;
   }
-  // Dynamic shared memory starts after all static variables; 16 is the alignment of PTX's largest access.
+  // Dynamic shared memory starts after all static variables, aligned to 16, the size of PTX's largest access.
   if (dynamic_align_ != 0) static_shared_bytes = align_up(static_shared_bytes, dynamic_align_);
   for (auto& [variable, offset] : shared_offsets_) {
     if (is_dynamic_shared(*variable)) offset = static_shared_bytes;

@@ -31,8 +31,8 @@ std::uint32_t SourceLocations::add_location(const Frame& frame, std::uint32_t in
   return static_cast<std::uint32_t>(locations.size() - 1);
 }
 
-/// The location at `index` as the one into which something was inlined. The parser makes an inlined_at
-/// point backwards, so the chain ends.
+/// Returns the location at `index` as the target of an inlined_at. The parser only accepts an inlined_at that
+/// refers to an earlier location, so the chain ends.
 std::uint32_t SourceLocations::scope_location(Frame& frame, std::uint32_t index, std::uint32_t ptx_line) {
   if (index >= frame.function->locations.size()) return frame.call_location;
   frame.scope_locations.resize(frame.function->locations.size(), ir::kNone);
@@ -57,7 +57,7 @@ std::uint32_t SourceLocations::locate(Frame& frame, const ptx::Instruction& inst
 void Refusals::add(const ptx::Function& function, const ptx::Instruction& instruction,
                    const std::vector<ir::Location>& locations, std::uint32_t location,
                    std::string_view reason) {
-  // Once for each instruction, however often its function is inlined.
+  // Report each instruction once, however often its function is inlined.
   if (!program_.refused.insert(&instruction).second) return;
   const Span ptx_line{.file = std::string(file_name_),
                       .line = instruction.position.line,

@@ -14,7 +14,8 @@ class SourceLocations {
  public:
   SourceLocations(const Program& program, FunctionBuilder& builder) : program_(program), builder_(builder) {}
 
-  /// Index into ir::Function::locations of a new location for `instruction`, one of `frame`'s function.
+  /// Adds a new location for `instruction` of `frame`'s function. Returns its index in
+  /// ir::Function::locations.
   std::uint32_t locate(Frame& frame, const ptx::Instruction& instruction);
 
  private:
@@ -26,7 +27,7 @@ class SourceLocations {
   FunctionBuilder& builder_;
 };
 
-/// Makes a diagnostic of each instruction that is not supported, once however often its function is inlined.
+/// Creates a diagnostic for each unsupported instruction, once however often its function is inlined.
 class Refusals {
  public:
   Refusals(Program& program, std::string_view file_name, Diagnostics& diagnostics)

@@ -47,8 +47,8 @@ struct FixedRow {
   std::uint64_t value;
 };
 
-// "Special Registers": the fourth component of %tid and %ctaid is 0, that of %ntid and %nctaid is not used
-// (1, as a dimension). Without clusters every block is a cluster of its own.
+// "Special Registers": the fourth component of %tid and %ctaid is 0, that of %ntid and %nctaid is unused
+// (here 1, as for a dimension). Without clusters every block is a cluster by itself.
 constexpr FixedRow kFixed[] = {
     {ptx::SpecialRegister::tid_w, 0},
     {ptx::SpecialRegister::ntid_w, 1},
@@ -104,14 +104,15 @@ Value Operands::read_special(ptx::SpecialRegister which) {
   for (const SpecialRow& row : kSpecials) {
     if (row.ptx != which) continue;
     const auto imm = static_cast<std::uint64_t>(row.ir);
-    // A clock is read at its instruction; the others have the same value everywhere in a thread.
+    // A clock is read at its instruction. Other registers have the same value everywhere in a thread.
     if (reads_a_clock(row.ir))
       return builder().append(block(), {.op = Op::special, .type = type, .imm = imm, .location = location()});
     return builder().nullary(Op::special, type, imm);
   }
   if (const auto fixed = reserved_shared_register(which, program_.reserved_shared_offset))
     return constant(type, *fixed);
-  // Performance counters that are never set up, and registers that a driver sets for its own tools.
+  // Performance counters are never configured here, and some registers are only set by a driver for its
+  // tools.
   const bool counter = which >= ptx::SpecialRegister::pm0 && which <= ptx::SpecialRegister::pm7_64;
   const bool environment = which >= ptx::SpecialRegister::envreg0 && which <= ptx::SpecialRegister::envreg31;
   if (counter || environment) return constant(type, 0);
@@ -150,7 +151,7 @@ Value Operands::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offset
       break;
   }
   switch (variable == nullptr ? ptx::Space::none : variable->space) {
-    // The addresses of shared variables are fixed here; as constants they are known to every later stage.
+    // Addresses of shared variables are known here; as constants they are known to every later stage.
     case ptx::Space::shared:
       return constant(ir::Type::i64, program_.shared_offset(*variable) + bits);
     case ptx::Space::local:

@@ -31,12 +31,12 @@ bool names_register(const ptx::Operand& operand, std::uint32_t index) {
   return false;
 }
 
-/// May change the register: it is named in the destination.
+/// True if the instruction may change the register, since its destination names it.
 bool may_write(const ptx::Instruction& instruction, std::uint32_t index) {
   return !instruction.operands.empty() && names_register(instruction.operands[0], index);
 }
 
-/// Does a form of the opcode that is lowered take the word?
+/// True if some lowered form of the opcode has the word.
 bool is_lowered_with(ptx::Opcode opcode, std::size_t word) {
   const ptx::FormTable& table = ptx::FormTable::instance();
   const std::span<const ptx::Form> forms = table.forms_of(opcode);
@@ -48,7 +48,8 @@ bool is_lowered_with(ptx::Opcode opcode, std::size_t word) {
   });
 }
 
-/// The reason why an instruction is not lowered: that of its form, or the word that no form has which is.
+/// The reason why an instruction is not lowered: the reason of its form, or the word that no lowered form
+/// has.
 std::string why_not(const ptx::Instruction& instruction, std::uint16_t form_number) {
   const ptx::FormTable& table = ptx::FormTable::instance();
   const std::string_view opcode = ptx::name(instruction.opcode);
@@ -129,7 +130,7 @@ void Translator::translate_body() {
       if (block() != ir::kNone) branch(target);
       set_block(target);
     }
-    // Code after a terminator is dead until the next label.
+    // Code after a terminator is unreachable until the next label.
     position = block() == ir::kNone ? position + 1 : translate_at(position);
   }
   if (frame().facts->is_target[size] && frame().blocks[size] != ir::kNone) {

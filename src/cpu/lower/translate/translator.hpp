@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions -> IR, one at a time. Each part of the work has a class:
+// Translates instructions to IR, one at a time. Each part of the work has a class:
 //
 //   IrBuilder        instructions, variables and branches of the IR
 //   Operands         a PTX operand as a value; source locations and refusals (SourceLocations, Refusals)
@@ -18,20 +18,20 @@ namespace quern::cpu::lower {
 
 class Translator;
 
-/// The way in which a guard on an instruction is implemented.
+/// How a guarded instruction is lowered.
 enum class Kind : std::uint8_t {
-  pure,     ///< always done; its result is selected
-  effect,   ///< in a block of its own
-  control,  ///< does it itself
+  pure,     ///< executed unconditionally; the guard selects its result
+  effect,   ///< executed in a separate block
+  control,  ///< the instruction handles its guard itself
 };
 
-/// The function that lowers the forms of an opcode that isa.def gives to the row's family.
+/// The function that lowers those forms of an opcode that isa.def assigns to the row's family.
 struct Row {
   ptx::Opcode opcode;
   Kind kind;
   void (*lower)(Translator&, const ptx::Instruction&);
 };
-/// Gives the row that lowers a form of isa.def (its number, or ptx::kNoForm), or null.
+/// Returns the row that lowers the form number `form` of isa.def, or null for a refused form or ptx::kNoForm.
 using FindRow = const Row* (*)(std::uint16_t form);
 
 class Translator final : public Operands {
@@ -39,14 +39,14 @@ class Translator final : public Operands {
   Translator(Program& program, FunctionBuilder& builder, std::string_view file_name, Diagnostics& diagnostics,
              FindRow find_row, CallForm calls = CallForm::functions);
 
-  /// Translates `function` (a kernel or a recursive function) as the one function that is built.
+  /// Translates `function` (a kernel or a recursive function) as the function under construction.
   void translate(std::uint32_t function);
 
   ParamArrays& params() { return params_; }
   const Frames& frames() const { return frames_; }
   Calls& calls() { return calls_; }
 
-  /// `ret` of the current PTX function; `exit` of the thread.
+  /// Ends the current PTX function (`ret`) or the thread (`exit`).
   void end_function();
   void end_thread();
   ir::BlockId label_block(const ptx::SymbolRef& label);
@@ -59,7 +59,8 @@ class Translator final : public Operands {
   void lower(const ptx::Instruction& instruction);
   ir::Value guard_value(const ptx::Guard& guard);
 
-  /// The number of its form in isa.def; a module from a store is not verified again and has none noted.
+  /// Returns the form number of the instruction. A module from a store is not verified again, so its
+  /// instructions have no form set.
   std::uint16_t form_of(const ptx::Instruction& instruction);
 
   const FindRow find_row_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of type .b128, which instructions only move: two words, each a variable of its own.
+// Values of type .b128, which instructions only move. Each is two words, and each word is a variable.
 #include "cpu/lower/translate/wide.hpp"
 
 namespace quern::cpu::lower {
@@ -35,11 +35,11 @@ void Operands::write_wide(const ptx::Operand& operand, const Wide& value) {
 
 namespace {
 
-/// For a value in `count` parts: the number of bits of one part, and its type.
+/// For a value in `count` parts: the number of bits of a part, and its type.
 std::uint32_t part_bits(std::size_t count) { return 128 / static_cast<std::uint32_t>(count); }
 ptx::Type part_type(std::uint32_t bits) { return bits == 64 ? ptx::Type::b64 : ptx::Type::b32; }
 
-/// The first element is the least significant.
+/// Packs the parts; the first element is the least significant.
 Wide pack(Translator& t, const std::vector<ptx::Operand>& elements) {
   const std::uint32_t bits = part_bits(elements.size());
   Wide result{t.constant(Type::i64, 0), t.constant(Type::i64, 0)};

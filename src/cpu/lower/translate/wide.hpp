@@ -5,9 +5,9 @@
 
 namespace quern::cpu::lower {
 
-/// .b128: memory accesses move it as two words, at a multiple of 16 bytes.
+/// True for .b128. Memory accesses move it as two words, at a multiple of 16 bytes.
 bool is_wide(ptx::Type type) noexcept;
-/// mov.b128, also from and into the parts of a value.
+/// Lowers mov.b128, also from and to the parts of a value.
 void move_wide(Translator& t, const ptx::Instruction& instruction);
 
 }  // namespace quern::cpu::lower

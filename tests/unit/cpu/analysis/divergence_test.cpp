@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Precision: values that must stay uniform although lanes diverge somewhere. (The random kernels check that
-// nothing is wrongly called uniform.)
+// no value is uniform by mistake.)
 #include "testing.hpp"
 
 using namespace quern::cpu;

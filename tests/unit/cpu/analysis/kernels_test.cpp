@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same witness on kernels as NVRTC compiles them.
+// Runs the witness on kernels that NVRTC compiled.
 #include <array>
 #include <fstream>
 #include <iterator>
@@ -52,7 +52,7 @@ TEST_CASE("claims about saxpy, matmul, mandelbrot and a reduction hold in every 
         test::Witnessed witnessed;
         for (std::uint64_t seed = 0; seed < 4; ++seed) {
           test::Launch launch = test::random_launch(program, seed);
-          launch.params.clear();  // small numbers: short loops
+          launch.params.clear();  // small values, so that loops are short
           const auto warp = static_cast<std::uint32_t>(seed % program.specialisation.warps());
           const std::string wrong = test::contradiction(function, *a, launch, warp, witnessed);
           CHECK_MESSAGE(wrong.empty(), wrong);

@@ -93,7 +93,7 @@ class Lane {
     return ir::kNone;
   }
 
-  /// The same in all lanes that run together.
+  /// A value that is the same in all lanes that run together.
   std::uint64_t warp_noise(ir::Value value) const {
     std::uint64_t noise = mix(launch_.seed, value);
     for (const std::uint32_t part : time_) noise = mix(noise, part);
@@ -331,7 +331,7 @@ std::uint64_t compute(const ir::Function& function, const ir::Inst& inst,
         return a;
       case Op::sext:
         return static_cast<std::uint64_t>(x);
-      default:  // of no interest here but that the same operands give the same
+      default:  // only requires that equal operands give equal results
         return std::accumulate(args.begin(), args.end(), mix(inst.imm, static_cast<std::uint64_t>(inst.op)),
                                mix);
     }

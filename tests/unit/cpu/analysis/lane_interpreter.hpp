@@ -22,8 +22,9 @@ struct Launch {
   std::uint64_t seed = 0;
 };
 
-/// When a block ran, in the time of the warp: for each loop around it the position of its header and the
-/// iteration, then the block's own position. Lanes that run a block at the same time run it together.
+/// When a block ran, in the time of the warp: for each loop that contains the block, the position of the
+/// loop's header and the iteration; then the block's own position. Lanes that run a block at the same time
+/// run it together.
 using Time = std::vector<std::uint32_t>;
 
 struct BlockRun {
@@ -35,14 +36,14 @@ struct BlockRun {
 
 struct LaneTrace {
   std::vector<BlockRun> runs;
-  bool ended = false;  ///< within the limit of steps
+  bool ended = false;  ///< it ended within the limit of steps
 };
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b);
 std::uint64_t masked(std::uint64_t value, std::uint32_t bits);
 std::int64_t as_signed(std::uint64_t value, std::uint32_t bits);
 
-/// The result of a pure operation on its operands: the number for integers, a hash for the rest.
+/// The result of a pure operation: the number for integers, a hash for other types.
 std::uint64_t compute(const ir::Function& function, const ir::Inst& inst,
                       const std::vector<std::uint64_t>& args);
 

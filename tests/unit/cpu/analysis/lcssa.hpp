@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings IR of tests into the form that `lower` promises: values leave a loop through phis in blocks of their
-// own.
+// Converts IR of tests to the form that `lower` produces: values leave a loop through phis in separate
+// blocks.
 #pragma once
 
 #include "cpu/ir/ir.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code that can, and code that cannot, run with the lanes of a warp kept together.
+// Code that can, and code that cannot, run while the lanes of a warp are kept together.
 #include "testing.hpp"
 
 using namespace quern::cpu;
@@ -11,7 +11,7 @@ namespace {
 
 bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-/// do { body(b) -> condition } while (condition): the loop's block is open while `body` runs.
+/// do { body(b) -> condition } while (condition). While `body` runs, the builder is in the block of the loop.
 template <class Body>
 IrBuilder loop_until(const Body& body) {
   IrBuilder b;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns of the address computations that kernels are made of.
+// Patterns of address computations that are typical of kernels.
 #include <bit>
 
 #include "testing.hpp"
@@ -186,7 +186,7 @@ TEST_CASE("an order of two values with equal steps is the warp's where neither w
   IrBuilder b;
   const auto x = b.param(ir::Type::i32);
   const auto tid = b.tid();
-  const auto low = b.add(tid, b.i32(-5));  // of the lanes of one warp some are below 0
+  const auto low = b.add(tid, b.i32(-5));  // negative in some lanes of one warp
   const auto high = b.add(tid, b.i32(-3));
   const auto far = b.add(tid, x);  // may wrap between two lanes
   const auto farther = b.add(far, b.i32(1));
@@ -222,7 +222,7 @@ TEST_CASE("what a lane's own bit chooses is the lane's own") {
 
 namespace {
 
-/// i of: i = 0; do next = step(i) while ((i = next) < limit).
+/// The variable i of: i = 0; do next = step(i) while ((i = next) < limit).
 template <typename Step>
 ir::Value counted_by(IrBuilder& b, ir::Value limit, const Step& step) {
   const auto zero = b.i32(0);
@@ -247,7 +247,8 @@ TEST_CASE("a counter is bounded by its test where no step can wrap") {
     const auto n = b.param(ir::Type::i32);
     const auto i = counted_by(b, n, [&](ir::Value at) { return b.add(at, b.i32(step)); });
     const analysis::Analysis a = analysed(b, block_of(32));
-    // `next` is below 2^31 - 1 while the loop continues: one more is below 2^31, two more may not be.
+    // `next` is below 2^31 - 1 while the loop continues, so adding one stays below 2^31, but adding two may
+    // not.
     CHECK(a.patterns[i].min == (step == 1 ? 0 : INT32_MIN));
     CHECK(a.patterns[i].max == (step == 1 ? INT32_MAX - 1 : INT32_MAX));
   }

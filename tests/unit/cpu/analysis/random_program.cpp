@@ -292,7 +292,7 @@ class Generator {
     b_.at(on);
     alive_ = true;
   }
-  /// Continues at the label, if anything jumps there.
+  /// Continues at the label, if something jumps there.
   void place(std::size_t label) {
     const Label& at = labels_[label];
     alive_ = !at.edges.empty();
@@ -333,7 +333,7 @@ class Generator {
     if (alive_) jump(out);
     place(out);
   }
-  /// A break, a continue, or the end.
+  /// Emits a break, a continue, or a return.
   void leave() {
     const std::size_t target = targets_.empty() || chance(15) ? end_ : targets_[below(targets_.size())];
     if (target == end_ && chance(30)) {
@@ -434,7 +434,7 @@ class Generator {
     path_.pop_back();
     place(out);
   }
-  /// One way back, or two.
+  /// One back edge, or two.
   void close_loop(ir::BlockId header, std::size_t out, Value counter, Value limit, const Environment& phis,
                   bool tested) {
     const Value counted = b_.add(counter, b_.i32(1));
@@ -466,13 +466,13 @@ class Generator {
   IrBuilder b_;
   std::uint32_t symbol_ = 0;
   Environment environment_{};
-  std::array<bool, kVariables.size()> frozen_{};  ///< not assigned in the loops around
+  std::array<bool, kVariables.size()> frozen_{};  ///< variables that the enclosing loops must not assign
   std::vector<Label> labels_;
   std::vector<std::size_t> targets_;  ///< the possible targets of jumps
   std::size_t end_ = 0;
   bool alive_ = true;                             ///< control reaches this point
-  std::vector<int> path_;                         ///< loops around
-  std::map<Value, std::vector<int>> defined_in_;  ///< loops around a definition
+  std::vector<int> path_;                         ///< enclosing loops
+  std::map<Value, std::vector<int>> defined_in_;  ///< loops that contain a definition
   int next_loop_ = 0;
 };
 

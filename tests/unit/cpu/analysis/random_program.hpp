@@ -17,14 +17,14 @@ struct RandomProgram {
   Specialisation specialisation;
 };
 
-/// The number of random programs in a test of `count` of them: QUERN_TEST_ROUNDS multiplies,
-/// QUERN_TEST_FRACTION divides (for slow builds).
+/// The number of random programs in a test with `count` of them. QUERN_TEST_ROUNDS multiplies it,
+/// QUERN_TEST_FRACTION divides it (for slow builds).
 std::uint64_t scaled(std::uint64_t count);
 
-/// `control`: how deep statements nest; 0 for straight lines.
+/// `control`: the nesting depth of statements; 0 means straight-line code.
 RandomProgram random_program(std::uint64_t seed, unsigned control);
 
-/// A launch of it: grid, block and parameters.
+/// A launch of the kernel: grid, block and parameters.
 Launch random_launch(const RandomProgram& program, std::uint64_t seed);
 
 }  // namespace quern::cpu::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that the warps of a block have in common.
+// Values that the warps of a block share.
 #include "cpu/analysis/shared.hpp"
 
 #include "testing.hpp"
@@ -95,7 +95,7 @@ TEST_CASE("warps that leave a loop at different rounds bring different values") 
     b.incoming(i, 0, zero);
     b.incoming(i, loop, next);
     const std::vector<bool> shared = shared_of(b, block_of(16, 16));
-    CHECK(shared[i]);  // those inside are at one round
+    CHECK(shared[i]);  // warps inside the loop are in the same iteration
     CHECK(shared[last] == !warps_part);
   }
 }

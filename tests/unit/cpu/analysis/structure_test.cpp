@@ -15,7 +15,7 @@ namespace {
 
 using Blocks = std::set<ir::BlockId>;
 
-/// From `from` along successors (or against them), without entering `avoided`.
+/// The nodes reachable from `from` along successors (or predecessors), without entering `avoided`.
 Blocks reached(const ir::Function& function, ir::BlockId from, bool backwards,
                ir::BlockId avoided = ir::kNone) {
   Blocks result;
@@ -44,7 +44,7 @@ Blocks chain(const std::vector<ir::BlockId>& parent, ir::BlockId block) {
   return result;
 }
 
-/// No way from `block` to an end of the function avoids `below`.
+/// True if every path from `block` to an end of the function contains `below`.
 bool post_dominates(const ir::Function& function, ir::BlockId below, ir::BlockId block) {
   const Blocks ways = reached(function, block, false, below);
   return std::none_of(ways.begin(), ways.end(),
@@ -78,7 +78,7 @@ void check_loops(const ir::Function& function, const analysis::Analysis& a, cons
     REQUIRE(loop != a.loops.end());
     REQUIRE(Blocks(loop->blocks.begin(), loop->blocks.end()) == body);
     REQUIRE(loop->blocks.front() == header);
-    // Contiguous in the order.
+    // The blocks must be contiguous in the order.
     for (std::size_t i = 0; i < loop->blocks.size(); ++i)
       REQUIRE(a.position[loop->blocks[i]] == a.position[header] + i);
     if (loop->parent != ir::kNone) REQUIRE(&a.loops[loop->parent] < &*loop);
@@ -123,7 +123,7 @@ TEST_CASE("post-dominators of random kernels are what reachability says") {
     REQUIRE(a.has_value());
     const auto ends = [&](ir::BlockId block) { return !post_dominates(function, ir::kNone, block); };
     if (!std::all_of(a->order.begin(), a->order.end(), ends))
-      continue;  // of loops without an end there is no right answer
+      continue;  // if loops do not end, no answer is correct
     for (const ir::BlockId block : a->order) {
       Blocks expected;
       for (const ir::BlockId below : a->order)

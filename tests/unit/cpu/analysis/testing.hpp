@@ -34,7 +34,7 @@ inline std::string refusal(const IrBuilder& b, const Specialisation& specialisat
   return result ? "" : to_string(result.errors());
 }
 
-/// Affine with the only term step * lane.
+/// True if the pattern is affine with the only term step * lane.
 inline bool is_strided(const analysis::LanePattern& pattern, std::int64_t step) {
   if (pattern.kind != analysis::LanePatternKind::affine || pattern.terms.size() != 1) return false;
   if (pattern.terms[0].coefficient != ir::kNone) return false;

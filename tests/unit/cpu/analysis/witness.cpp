@@ -59,7 +59,7 @@ class Warp {
   std::string check_group(const Time& time, const std::vector<Member>& group) {
     const ir::BlockId block = group[0].run->block;
     const std::vector<ir::Value>& insts = function_.blocks[block].insts;
-    // All phis read before any is written.
+    // Reads all phis before writing any.
     for (std::size_t i = 0; i < insts.size(); ++i)
       if (function_[insts[i]].op == ir::Op::phi) store(insts[i], i, group);
     for (std::size_t i = 0; i < insts.size(); ++i) {
@@ -112,7 +112,8 @@ class Warp {
     while (inner != ir::kNone && inner != loop) inner = analysis_.loops[inner].parent;
     return inner == loop;
   }
-  /// A lane has a later iteration of the loop that `time` is in, of the same run of the loop.
+  /// True if a lane runs a later iteration of the loop that contains `time`, in the same execution of the
+  /// loop.
   bool someone_goes_on(const Time& time, std::uint32_t loop) const {
     std::size_t depth = 0;
     for (std::uint32_t at = analysis_.loops[loop].parent; at != ir::kNone; at = analysis_.loops[at].parent)
@@ -127,7 +128,7 @@ class Warp {
       return std::any_of(trace.runs.begin(), trace.runs.end(), later);
     });
   }
-  /// The time of the lane's last block that has an effect other than ending.
+  /// The time at which the lane runs its last block with an effect other than ending.
   Time last_time(std::uint32_t lane) const {
     const std::vector<BlockRun>& runs = traces_[lane].runs;
     std::size_t count = runs.size();
@@ -149,7 +150,7 @@ class Warp {
     const std::uint64_t raw = values_[lane][value];
     return sign ? static_cast<std::uint64_t>(as_signed(raw, bits_of(value))) : raw;
   }
-  /// The sum that the terms or the index add to the base in this lane.
+  /// The sum of the terms, or the part of the index, in this lane.
   std::uint64_t difference(const LanePattern& pattern, std::uint32_t lane) const {
     std::uint64_t result = 0;
     for (const analysis::Term& term : pattern.terms) {
@@ -237,7 +238,8 @@ class Warp {
       return fmt::format("base {} is not in [{}, {}]", number, pattern.min, pattern.max);
     return "";
   }
-  /// The scalar must be the operation's result for the operands' scalars: the emitter computes it so.
+  /// The scalar must be the result of the operation on the operands' scalars, since the emitter computes it
+  /// that way.
   std::string check_emission(ir::Value value, std::uint64_t scalar, std::uint32_t lane) {
     const ir::Inst& inst = function_[value];
     if (!ir::has_trait(inst.op, 'p') || inst.args.empty() || inst.op == ir::Op::phi) return "";
@@ -258,7 +260,7 @@ class Warp {
   const analysis::Analysis& analysis_;
   Witnessed& witnessed_;
   std::vector<LaneTrace> traces_;
-  std::vector<std::vector<std::uint64_t>> values_;  ///< by lane, then value: the latest
+  std::vector<std::vector<std::uint64_t>> values_;  ///< by lane and value: the latest value
   bool assumption_failed_ = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares an analysis with the values that the lanes of a warp compute one by one.
+// Compares an analysis with the values that the lanes of a warp compute separately.
 #pragma once
 
 #include <map>
@@ -9,13 +9,13 @@
 
 namespace quern::cpu::test {
 
-/// Counts the verified claims by kind: a test can require that there was something to check.
+/// Counts the verified facts by kind, so that a test can require that some were checked.
 struct Witnessed {
   std::map<std::string, std::uint64_t> counts;
 };
 
-/// Runs warp `warp` of the block. The first claim that does not hold, in words; empty if all do, or if a lane
-/// did not end, or if an assumed widening wrapped.
+/// Runs warp `warp` of the block. Returns the first fact that does not hold, in words. Empty if all hold, if
+/// a lane did not end, or if an assumed widening wrapped.
 std::string contradiction(const ir::Function& function, const analysis::Analysis& analysis,
                           const Launch& launch, std::uint32_t warp, Witnessed& witnessed);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every claim of the analysis, held against lanes that ran one by one.
+// Compares every fact of the analysis with lanes that run separately.
 #include <doctest/doctest.h>
 
 #include "random_program.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of machine code as bytes: written images can be read, other bytes are rejected.
+// Images of machine code as bytes: written images can be read; other bytes are rejected.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -14,7 +14,7 @@ using namespace quern::cpu;
 
 namespace {
 
-/// An image that has something in every field.
+/// An image in which every field has a value.
 CodeImage full_image() {
   CodeImage image;
   CodeFacts& facts = image.facts;
@@ -43,7 +43,7 @@ bool same(const ir::Location& a, const ir::Location& b) {
          a.inlined_at == b.inlined_at;
 }
 
-/// The loader and the device rely on these.
+/// The loader and the device depend on these conditions.
 void check_sound(const CodeImage& image) {
   const LinkedCode& code = image.code;
   REQUIRE(code.bytes.size() % kImageAlignment == 0);
@@ -141,5 +141,5 @@ TEST_CASE("bytes changed at random are refused or make a sound image") {
     else
       ++refused;
   }
-  CHECK(refused > 1000);  // the rest changed numbers, names or code: the store's checksum is for these
+  CHECK(refused > 1000);  // other changes affect numbers, names or code, which the store's checksum protects
 }

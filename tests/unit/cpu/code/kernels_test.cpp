@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of kernels as bytes, and the build-id that stored things are kept under.
+// Lists of kernels as bytes, and the build-id that is part of the keys of stored data.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -34,7 +34,7 @@ void check_refused(const std::function<void(KernelInfo&)>& change) {
   CHECK_FALSE(read_kernels(write_kernels(kernels)));
 }
 
-/// As binutils read it.
+/// The build-id, as binutils reads it.
 std::string build_id_of_this_program() {
   FILE* const output = ::popen("readelf -n /proc/$PPID/exe | sed -n 's/.*Build ID: //p'", "r");
   std::array<char, 200> line{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loader, with machine code written by hand.
+// The loader, with handwritten machine code.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -23,7 +23,8 @@ int question() { return 17; }
 const cpu::Helper kHelpers[] = {{"question", reinterpret_cast<void*>(&question)},
                                 {"answer", reinterpret_cast<void*>(&answer)}};
 
-/// At 0: calls the stub at 32. At 16: returns the word at 64, a constant. The stub jumps to the first helper.
+/// Offset 0: calls the stub at 32. Offset 16: returns the word at 64, a constant. The stub jumps to the first
+/// helper.
 LinkedCode code_by_hand() {
   constexpr unsigned char kCall[] = {0x48, 0x83, 0xec, 0x08, 0xe8, 23, 0, 0, 0, 0x48, 0x83, 0xc4, 0x08, 0xc3};
   constexpr unsigned char kLoad[] = {0x48, 0x8b, 0x05, 41, 0, 0, 0, 0xc3};  // 64 - 23
@@ -38,7 +39,7 @@ LinkedCode code_by_hand() {
   return code;
 }
 
-/// The protection of the mapping that holds `address`, as /proc/self/maps has it; "": there is none.
+/// The protection of the mapping that contains `address`, according to /proc/self/maps; "" if there is none.
 std::string protection_of(const void* address) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream maps("/proc/self/maps");
@@ -101,7 +102,7 @@ TEST_CASE("memory that the system refuses is a lack of memory") {
   std::ifstream("/proc/self/statm") >> pages;
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
-  rlimit narrow = before;  // enough for small allocations, a sanitizer's too
+  rlimit narrow = before;  // enough for small allocations, including those of a sanitizer
   narrow.rlim_cur = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{64} << 20);
   REQUIRE(setrlimit(RLIMIT_AS, &narrow) == 0);
   const Expected<LoadedImage> loaded = map_code(code, kHelpers);

@@ -48,7 +48,7 @@ TEST_CASE("the parts of the window lie apart by at least the gap and inside it")
     parts.push_back((*window)->shared(worker));
     parts.push_back((*window)->local(worker));
   }
-  // Lanes before an array are looked at while others are in it.
+  // Lanes before an array may be accessed while other lanes are in it.
   CHECK(parts.front().base - (*window)->base() >= std::ptrdiff_t{1} << 32);
   for (std::size_t i = 1; i < parts.size(); ++i)
     CHECK(static_cast<std::uint64_t>(parts[i].base - (parts[i - 1].base + parts[i - 1].bytes)) >= kGapBytes);
@@ -63,7 +63,8 @@ TEST_CASE("a compact window has small gaps, and all parts inside it") {
   REQUIRE(window);
   std::vector<Range> parts{(*window)->arena(0), (*window)->arena(1), (*window)->host(), (*window)->locals()};
   for (std::uint32_t worker = 0; worker < 3; ++worker) parts.push_back((*window)->shared(worker));
-  // Misaligned accesses land at the window's start and up to a gap behind; then come lanes before an array.
+  // Misaligned accesses land at the window's start and up to a gap after it. Lanes before an array come after
+  // that.
   CHECK(parts.front().base - (*window)->base() >=
         static_cast<std::ptrdiff_t>(2 * kCompactGapBytes + kCompactReachBytes));
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -80,7 +81,7 @@ TEST_CASE("a compact window has small gaps, and all parts inside it") {
   CHECK_FALSE((*window)->reaches((*window)->base() + (*window)->bytes() + kCompactGapBytes));
 }
 
-/// ThreadSanitizer has few addresses for programs, and none behind a window.
+/// ThreadSanitizer leaves few addresses for programs, and none after a window.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define QUERN_TEST_NO_ROOM
@@ -135,7 +136,7 @@ TEST_CASE("an arena whose free addresses are in pieces gets more") {
     std::memset(large, 1, 2 * kMiB);
     arena.release(large);
     CHECK(arena.free_bytes() == 4 * kMiB);
-    CHECK(arena.allocate(3 * kMiB) == large);  // its addresses are the arena's now
+    CHECK(arena.allocate(3 * kMiB) == large);  // the arena has its addresses now
   }
 }
 #endif

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string>
 
-#include "cpu/device/container.hpp"
-#include "cpu/device/lz4.hpp"
+#include "cpu/device/module/container.hpp"
+#include "cpu/device/module/lz4.hpp"
 
 using namespace quern::cpu::device;
 

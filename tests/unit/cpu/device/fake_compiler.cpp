@@ -13,8 +13,8 @@
 #include "driver/cpu_plugin.h"
 #include "ptx/ptx.hpp"
 
-// Like emitted code: without a sanitizer's instrumentation, which a fault in the middle of a function would
-// leave in disarray.
+// Not instrumented, like emitted code: a fault in the middle of an instrumented function would leave the
+// sanitizer's state inconsistent.
 #if defined(__clang__)
 #define QUERN_TEST_PLAIN_CODE __attribute__((disable_sanitizer_instrumentation))
 #else
@@ -73,7 +73,7 @@ void fill(const LaunchState* launch, WorkerState*, std::uint64_t first, std::uin
   for (std::uint64_t i = first * threads(launch); i < (first + count) * threads(launch); ++i) out[i] = value;
 }
 
-/// out[block] += 1: that every block runs exactly once.
+/// Computes out[block] += 1, to check that every block runs exactly once.
 void index(const LaunchState* launch, WorkerState*, std::uint64_t first, std::uint64_t count) {
   auto* out = parameter<std::uint32_t*>(launch, 0);
   for (std::uint64_t block = first; block < first + count; ++block) ++out[block];
@@ -107,7 +107,7 @@ QUERN_TEST_PLAIN_CODE __attribute__((noinline)) std::uint64_t deeper(std::uint64
   return depth == ~std::uint64_t{0} ? 0 : deeper(depth + 1) + frame[depth % 64];
 }
 QUERN_TEST_PLAIN_CODE void recurse(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
-  // A launch of this never returns: the result only keeps the calls alive.
+  // A launch of this kernel never returns; the result only prevents that the calls are optimised away.
   if (deeper(0) == 1) std::abort();
 }
 
@@ -118,7 +118,7 @@ QUERN_TEST_PLAIN_CODE void illegal(const LaunchState*, WorkerState*, std::uint64
   asm volatile("ud2");
 }
 
-/// Every block waits until all have arrived.
+/// Every block waits until all blocks have arrived.
 void meet(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t count) {
   auto* arrived = reinterpret_cast<std::atomic<std::uint64_t>*>(parameter<std::uint64_t>(launch, 0));
   arrived->fetch_add(count);
@@ -154,7 +154,7 @@ const std::map<std::string, cpu::engine::RunBlocks, std::less<>> kFunctions = {
     {"release", release},
 };
 
-/// The limits of the program's own code; the fake's "machine code" is all of it.
+/// The bounds of the program's own code, which contains the fake's "machine code".
 extern "C" const char __executable_start;
 extern "C" const char etext;
 

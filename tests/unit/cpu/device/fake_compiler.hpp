@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compiler for tests: it reads nothing but a kernel's name, and its "machine code" is a C++ function.
+// A compiler for tests. It reads only the name of a kernel; its "machine code" is a C++ function.
 #pragma once
 
 #include <atomic>
@@ -10,16 +10,16 @@
 
 namespace quern::test {
 
-/// PTX that declares the fake's kernels. Their text describes their parameters.
+/// PTX that declares the fake's kernels. The text describes their parameters.
 extern const char* const kKernels;
 
 /// The number of calls of compile_image().
 std::uint64_t compile_count();
 
-/// The device's functions, of a device with two workers that has been initialised.
+/// The functions of a device that has two workers and was initialised.
 const driver::DriverTable& table();
 
-/// That many calls of load_image() fail from now on, as if machine code could not be mapped.
+/// As many calls of load_image() fail from now on, as if machine code could not be mapped.
 void refuse_memory(int times);
 
 }  // namespace quern::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device through its driver table, with the fake compiler's kernels.
+// The device, through its driver table, with the fake compiler's kernels.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,14 +19,14 @@ using quern::test::table;
 
 namespace {
 
-/// A context of its own with the kernels loaded; a fault in one test leaves the others alone.
+/// A separate context in which the kernels are loaded, so that a fault in one test does not affect others.
 struct Fixture {
   const driver::DriverTable& cu = table();
   CUcontext context = nullptr;
   CUmodule module = nullptr;
   Fixture() {
     REQUIRE(cu.cuCtxCreate_v4(&context, nullptr, 0, 0) == CUDA_SUCCESS);
-    // A text of its own: machine code is shared by modules of equal text.
+    // A unique text: modules with equal texts share machine code.
     static std::atomic<int> number{0};
     const std::string text = test::kKernels + ("// " + std::to_string(++number) + "\n");
     REQUIRE(cu.cuModuleLoadData(&module, text.c_str()) == CUDA_SUCCESS);
@@ -105,7 +105,7 @@ TEST_CASE_FIXTURE(Fixture, "a launch whose machine code finds no memory says so,
   CHECK(text(CUDA_ERROR_INVALID_VALUE) == "invalid argument");
   std::thread([&] { CHECK(text(CUDA_ERROR_OUT_OF_MEMORY) == "out of memory"); }).join();
   CHECK(launch("empty", 1, 96, nullptr) == CUDA_SUCCESS);
-  // A later failure of another kind has no such reason.
+  // A later failure of another kind does not have this reason.
   CUdeviceptr none = 0;
   REQUIRE(cu.cuMemAlloc_v2(&none, std::size_t{1} << 60) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(text(CUDA_ERROR_OUT_OF_MEMORY) == "out of memory");
@@ -214,7 +214,7 @@ TEST_CASE("resetting the primary context ends the sticky error and all it owned"
   CHECK(cu.cuCtxSynchronize() == CUDA_SUCCESS);
   CHECK(cu.cuModuleGetFunction(&trap, module, "trap") == CUDA_ERROR_INVALID_HANDLE);
   CHECK(cu.cuMemFree_v2(pointer) == CUDA_ERROR_INVALID_VALUE);
-  // A worker releases a module a moment after its last kernel has ended; modules of other cases may be among
+  // A worker releases a module shortly after its last kernel has ended. Modules of other cases may be among
   // them.
   for (int round = 0; round < 1000 && free_after < free_before; ++round) {
     cu.cuMemGetInfo_v2(&free_after, &total);
@@ -301,7 +301,7 @@ TEST_CASE_FIXTURE(Fixture, "free in a kernel takes the heap memory of its own co
   REQUIRE(launch("release", 1, 1, nullptr, given) == CUDA_SUCCESS);
   CHECK(cu.cuCtxSynchronize() == CUDA_SUCCESS);
   REQUIRE(launch("release", 1, 1, nullptr, given) == CUDA_SUCCESS);
-  CHECK(cu.cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED);  // it is gone
+  CHECK(cu.cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED);  // the context is lost
 }
 
 TEST_CASE_FIXTURE(Fixture, "after fork the driver is not initialised") {
@@ -337,7 +337,7 @@ TEST_CASE_FIXTURE(Fixture, "module variables have their values and addresses") {
   CHECK(cu.cuModuleGetGlobal_v2(&counter, &bytes, module, "nothing") == CUDA_ERROR_NOT_FOUND);
 }
 
-// The benchmarks measure how long they take.
+// The benchmarks measure how long this takes.
 TEST_CASE_FIXTURE(Fixture, "two thousand launches, each waited for, all end") {
   const CUfunction empty = function("empty");
   for (int i = 0; i < 2000; ++i) {

@@ -22,7 +22,7 @@ class Arguments {
     std::memcpy(bytes_.data() + at, &value, sizeof value);
     return *this;
   }
-  /// Formats; addresses are offsets into the buffer + 0x1000.
+  /// Formats; addresses are offsets in the buffer plus 0x1000.
   std::optional<Formatted> format(const char* text) const {
     const DeviceReader reader{
         [this](std::uint64_t address, std::uint32_t size) -> std::optional<std::uint64_t> {

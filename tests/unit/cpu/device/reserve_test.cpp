@@ -86,7 +86,7 @@ TEST_CASE("a refusal says how much is needed, how much there is, and what to cha
   CHECK(error.message.find("`ulimit -v` is 3072 MiB, 300 MiB are in use") != std::string::npos);
   CHECK(error.hint.find("raise `ulimit -v` to ") == 0);
   CHECK(error.hint.find("QUERN_CPU_WORKERS") != std::string::npos);
-  // The setting in the message works: with the suggested value the device starts.
+  // The setting that the message proposes works: with the proposed value the device starts.
   const std::string before = "set QUERN_CPU_MEMORY to ";
   const std::size_t at = error.hint.find(before);
   REQUIRE(at != std::string::npos);

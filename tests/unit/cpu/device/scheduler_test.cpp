@@ -25,7 +25,7 @@ struct Engine {
 
   static Engine& get() {
     static auto* const engine = new Engine;
-    install_fault_handlers();  // doctest puts its own in for every test case
+    install_fault_handlers();  // doctest installs its own handlers for every test case
     return *engine;
   }
 
@@ -121,7 +121,7 @@ TEST_CASE("of the work that is ready that of a higher priority goes first, that 
   const auto busy = make(0), low = make(0), middle = make(-2), high = make(-5), also_low = make(0);
   Gate gate;
   Log log;
-  engine.scheduler->submit(busy, gate.job());  // keeps the only thread for host functions
+  engine.scheduler->submit(busy, gate.job());  // occupies the only thread for host functions
   gate.wait_until_reached();
   const std::shared_ptr<Stream> streams[] = {low, middle, also_low, high, middle};
   for (int i = 0; i < 5; ++i) engine.scheduler->submit(streams[i], log.job(i));
@@ -255,20 +255,21 @@ TEST_CASE("after a fault the rest of the domain is dropped, events still complet
   engine.scheduler->synchronize(*domain);
 }
 
-/// Each block writes its number to shared and local memory, waits until all have come, and looks again.
-struct Meeting {
+/// Each block writes its number to shared and local memory, waits until all have arrived, and checks the
+/// memory.
+struct WaitForAll {
   std::uint64_t blocks = 0;
   std::atomic<std::uint64_t> come{0};
   std::atomic<std::uint64_t> kept{0};
   static void run(const LaunchState* launch, WorkerState* worker, std::uint64_t block, std::uint64_t) {
-    auto& meeting = *const_cast<Meeting*>(reinterpret_cast<const Meeting*>(launch->params));
+    auto& all = *const_cast<WaitForAll*>(reinterpret_cast<const WaitForAll*>(launch->params));
     volatile std::uint64_t* shared = reinterpret_cast<volatile std::uint64_t*>(worker->shared_base);
     volatile std::uint64_t* local = reinterpret_cast<volatile std::uint64_t*>(worker->local_base);
     shared[0] = block;
     local[1] = block;
-    meeting.come.fetch_add(1);
-    while (meeting.come.load() < meeting.blocks) quern_cpu_yield(worker);
-    if (shared[0] == block && local[1] == block) meeting.kept.fetch_add(1);
+    all.come.fetch_add(1);
+    while (all.come.load() < all.blocks) quern_cpu_yield(worker);
+    if (shared[0] == block && local[1] == block) all.kept.fetch_add(1);
   }
 };
 
@@ -278,16 +279,16 @@ TEST_CASE(
   const auto stream = engine.scheduler->make_stream(*engine.domain, true);
   for (const bool cooperative : {true, false})
     for (const std::uint64_t blocks : {1u, 2u, 5u, 24u}) {
-      Meeting meeting;
-      meeting.blocks = blocks;
-      auto job = launch_of(&Meeting::run, blocks, &meeting);
+      WaitForAll all;
+      all.blocks = blocks;
+      auto job = launch_of(&WaitForAll::run, blocks, &all);
       job->waits = true;
       job->cooperative = cooperative;
       job->state.total_shared_bytes = 4096;
       job->needs = {1, 16, 64};
       engine.scheduler->submit(stream, std::move(job));
       engine.scheduler->synchronize(stream);
-      CHECK(meeting.kept.load() == blocks);
+      CHECK(all.kept.load() == blocks);
     }
 }
 
@@ -307,15 +308,15 @@ TEST_CASE("a fault ends a launch of which other blocks wait for ever") {
   CHECK(domain->fault() == FaultKind::trap);
 }
 
-/// The linker's names for the bounds of the section that `loop_for_ever` alone stands in.
+/// Symbols of the linker for the bounds of the section that contains only `loop_for_ever`.
 extern "C" const std::byte __start_endless_kernel[], __stop_endless_kernel[];
 
 std::atomic<int>& begun_of(const LaunchState* launch) {
   return *const_cast<std::atomic<int>*>(reinterpret_cast<const std::atomic<int>*>(launch->params));
 }
 
-/// It stands in a section of its own: a signal may end a run wherever it finds the thread in the kernel's
-/// text, and the engine's own code must not be there.
+/// This function is in a separate section: a signal may end a run wherever the thread is in the kernel's
+/// text, and the engine's own code must not be part of that.
 __attribute__((section("endless_kernel"), noinline)) void loop_for_ever(const LaunchState* launch,
                                                                         WorkerState*, std::uint64_t,
                                                                         std::uint64_t) {
@@ -324,7 +325,7 @@ __attribute__((section("endless_kernel"), noinline)) void loop_for_ever(const La
   }
 }
 
-/// A launch of two blocks that never end; `begun` counts those that run.
+/// A launch of two blocks that never end; `begun` counts the running ones.
 std::unique_ptr<LaunchJob> endless(std::atomic<int>& begun, bool waits) {
   if (!waits) {
     auto job = launch_of(&loop_for_ever, 2, &begun);
@@ -441,7 +442,7 @@ TEST_CASE("a launch that runs for longer than its own limit ends its domain, wha
     const auto other = engine.scheduler->make_domain();
     std::atomic<int> begun{0};
     std::atomic<bool> go{false};
-    // Watched since before, for long.
+    // Watched since before the call, for a long time.
     auto patient = launch_of(
         [](const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
           while (!reinterpret_cast<const std::atomic<bool>*>(launch->params)->load())

@@ -18,7 +18,7 @@ using quern::test::table;
 
 namespace {
 
-/// PTX that no other test has loaded: the kernels, and a line of their own.
+/// PTX that no other test has loaded: the kernels, and a unique line.
 std::string own_text() {
   static std::atomic<int> number{0};
   return fmt::format("{}// text {}\n", test::kKernels, ++number);
@@ -81,7 +81,7 @@ TEST_CASE("another kernel, block shape, optimisation level or text has machine c
   REQUIRE(context.cu.cuModuleLoadDataEx(&plain, text.c_str(), 1, &option, &level) == CUDA_SUCCESS);
   CHECK(context.launch(plain, "empty", 32) == CUDA_SUCCESS);
   CHECK(test::compile_count() == before + 4);
-  // A comment: its lines may differ, and so may the lines in reports of its faults.
+  // A comment changes the line numbers, and with them those in reports of faults.
   CHECK(context.launch(context.load(own_text()), "empty", 32) == CUDA_SUCCESS);
   CHECK(test::compile_count() == before + 5);
 }

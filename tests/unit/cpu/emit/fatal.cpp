@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLVM's fatal errors as diagnostics: LLVM IR that its code generator cannot select ends it.
+// LLVM's fatal errors become diagnostics: LLVM's code generator cannot select this LLVM IR.
 #include "cpu/emit/llvm/fatal.hpp"
 
 #include <doctest/doctest.h>
@@ -17,14 +17,14 @@
 #include "cpu/emit/llvm/llvm_target.hpp"
 #include "cpu/emit/llvm/machine_code.hpp"
 
-// LeakSanitizer's, where a test is built with it.
+// Functions of LeakSanitizer, if the test is built with it.
 extern "C" void __lsan_disable() __attribute__((weak));  // NOLINT
 extern "C" void __lsan_enable() __attribute__((weak));   // NOLINT
 
 namespace quern::cpu::emit {
 namespace {
 
-/// Work that LLVM ends leaks by design (fatal.hpp): its allocations do not count as leaks.
+/// Work that LLVM ends leaks memory by design (fatal.hpp). Its allocations must not count as leaks.
 class LeaksAllowed {
  public:
   LeaksAllowed() {
@@ -37,7 +37,7 @@ class LeaksAllowed {
   LeaksAllowed& operator=(const LeaksAllowed&) = delete;
 };
 
-/// Makes machine code for AVX2 of a function of two pointers.
+/// Generates machine code for AVX2 from a function with two pointers.
 Expected<void> generate(llvm::function_ref<void(llvm::IRBuilder<>&, llvm::Value*, llvm::Value*)> emit) {
   const LeaksAllowed leaks;
   return guard_llvm("saxpy", [&] {
@@ -56,7 +56,7 @@ Expected<void> generate(llvm::function_ref<void(llvm::IRBuilder<>&, llvm::Value*
   });
 }
 
-/// AVX-512's square root of 16 numbers.
+/// The square root of 16 numbers in AVX-512.
 void emit_for_wider(llvm::IRBuilder<>& at, llvm::Value* from, llvm::Value* to) {
   llvm::Type* type = llvm::FixedVectorType::get(at.getFloatTy(), 16);
   llvm::Value* values = at.CreateLoad(type, from);

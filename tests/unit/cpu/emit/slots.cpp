@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions in memory form and the result of promote_slots, both walked along the same paths by an
-// interpreter of the few instructions there are.
+// Functions in memory form, and the results of promote_slots on them. An interpreter of the few instructions
+// used walks both along the same paths.
 #include "cpu/emit/llvm/promote_slots.hpp"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// A function of i32 slots; its effects are its calls of `sink`.
+/// A function with i32 slots. Its effects are its calls of `sink`.
 struct Program {
   llvm::LLVMContext context;
   llvm::Module module{"test", context};
@@ -58,8 +58,8 @@ struct Program {
   }
 };
 
-/// The values that a walk passes to `sink`; nothing for an undefined value. `decisions` chooses successors;
-/// the walk ends with the last one.
+/// The values that a walk passes to `sink`; nothing for an undefined value. `decisions` selects successors;
+/// the walk ends after the last one.
 std::vector<std::optional<std::uint64_t>> walk(llvm::Function& function,
                                                const std::vector<unsigned>& decisions) {
   std::vector<std::optional<std::uint64_t>> given;
@@ -196,7 +196,7 @@ TEST_CASE("accesses in blocks that cannot be reached go with their slot") {
   CHECK(walk(*p.function, {0, 0}).at(0) == 4);
 }
 
-/// A graph of blocks with loops, several entries and switches with equal targets among them.
+/// A graph of blocks with loops, including loops with several entries and switches with equal targets.
 void fill_at_random(Program& p, std::mt19937& random) {
   const auto below = [&](std::size_t n) { return random() % n; };
   std::vector<llvm::AllocaInst*> slots;

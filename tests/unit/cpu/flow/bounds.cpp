@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Branches on whether a thread's index lies below a bound: full code asks the last lane before it compares
-// all.
+// Branches that compare a thread's index with a bound: full code tests the last lane before it compares all
+// lanes.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -17,7 +17,7 @@ using ir::Value;
 
 constexpr std::uint32_t kThreads = 128;
 
-/// Not ir::holds, by which the compiler folds comparisons.
+/// Does not use ir::holds, with which the compiler folds comparisons.
 bool holds(Icmp how, std::int64_t a, std::int64_t b, bool narrow) {
   const auto first = narrow ? static_cast<std::uint32_t>(a) : static_cast<std::uint64_t>(a);
   const auto second = narrow ? static_cast<std::uint32_t>(b) : static_cast<std::uint64_t>(b);
@@ -66,8 +66,7 @@ std::vector<std::int64_t> bounds_of(std::int64_t start) {
   return list;
 }
 
-/// out[tid] = 1 where `start + tid HOW bound` holds, else 2; with the sides exchanged: `bound HOW start +
-/// tid`.
+/// out[tid] = 1 if `start + tid HOW bound` holds, else 2. With the sides exchanged: `bound HOW start + tid`.
 ir::Module guard(Icmp how, bool exchanged, bool narrow) {
   IrBuilder b;
   const auto yes = b.block();

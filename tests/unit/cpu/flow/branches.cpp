@@ -46,8 +46,8 @@ TEST_CASE("every thread of every block runs once") {
   }
 }
 
-/// The values that `thread` threads of one block store, each at its own index of a zeroed array; the kernel's
-/// parameters are out and number.
+/// The values that the `thread` threads of one block store, each at its own index of a zeroed array. The
+/// kernel's parameters are out and number.
 std::vector<std::uint32_t> run_block(TestDevice& device, const ir::Module& module,
                                      const Specialisation& variant, std::uint32_t number) {
   device.clear();
@@ -137,8 +137,8 @@ TEST_CASE("16-bit floating-point values keep their bits, NaNs too, through branc
   }
 }
 
-/// The greater or the less of two 16-bit numbers of one format, as PTX has it: -0 below +0, a NaN only where
-/// both are, or `nan` is true. The formats order their numbers as sign and magnitude.
+/// The maximum or minimum of two 16-bit numbers of one format, as in PTX: -0 is less than +0; the result is
+/// NaN only if both are, or if `nan` is true. The formats order their numbers by sign and magnitude.
 std::uint16_t extremum_of(std::uint16_t a, std::uint16_t b, bool least, bool nan, Type type) {
   const std::uint16_t infinity = type == Type::f16 ? 0x7c00 : 0x7f80;
   const bool a_is_nan = (a & 0x7fff) > infinity, b_is_nan = (b & 0x7fff) > infinity;
@@ -151,7 +151,8 @@ std::uint16_t extremum_of(std::uint16_t a, std::uint16_t b, bool least, bool nan
   return (rank(a) < rank(b)) == least ? a : b;
 }
 
-// LLVM folds these operations into calls of host functions if one operand is uniform and the other constant.
+// LLVM folds these operations into calls of host functions if one operand is uniform and the other one
+// constant.
 TEST_CASE("extremes of 16-bit floating-point values that all threads share") {
   TestDevice device;
   for (const Type type : {Type::f16, Type::bf16})
@@ -196,7 +197,7 @@ TEST_CASE("extremes of 16-bit floating-point values that all threads share") {
       }
 }
 
-// One logical instruction under a mask, with a constant in memory: LLVM has a wrong table for it.
+// One logical instruction under a mask with a constant in memory. LLVM computes a wrong table for it.
 TEST_CASE("bits of another value, inserted where a condition holds") {
   TestDevice device;
   for (const Type type : {Type::i32, Type::i64}) {
@@ -283,7 +284,7 @@ TEST_CASE("a kernel too long for two versions runs its masked one") {
   b.ret();
   const std::vector<Specialisation> all = variants({64, 1, 1});
   for (const Specialisation& variant : all) {
-    if (variant.isa != all.back().isa) continue;  // LLVM takes its time on the narrower ones
+    if (variant.isa != all.back().isa) continue;  // LLVM takes long for narrower instruction sets
     CAPTURE(name(variant));
     const auto result = run_block(device, b.module(), variant, 0);
     for (std::uint32_t t = 0; t < 64; ++t) {

@@ -11,7 +11,7 @@ using ir::Icmp;
 using ir::Type;
 using ir::Value;
 
-/// fibonacci(n), by definition; also counts its calls, as a second result.
+/// fibonacci(n), computed by its definition. Also counts its calls, as a second result.
 ir::Function fibonacci(std::uint32_t own_index) {
   IrBuilder b("fibonacci");
   const auto small = b.block();
@@ -83,7 +83,7 @@ TEST_CASE("a recursive function runs each lane to its own depth") {
   }
 }
 
-/// store_down(address, n): stores n, n - 1, ... 0 at address + 4 * n and so on. Nothing comes back.
+/// store_down(address, n): stores n, n - 1, ... 0 from address + 4 * n on. Returns nothing.
 ir::Function store_down(std::uint32_t own_index) {
   IrBuilder b("store_down");
   const auto more = b.block();
@@ -123,8 +123,8 @@ TEST_CASE("a recursive function may have effects and no results") {
   }
 }
 
-/// sum_down(address of the caller's word, n): the caller's word plus its own, n, plus those below, each read
-/// through the address that the function below was given.
+/// sum_down(address of the caller's word, n): the caller's word, plus its own, plus n, plus the result of the
+/// next activation. Each activation reads the caller's word through the address that it was given.
 ir::Function sum_down(std::uint32_t own_index, std::uint32_t local_bytes) {
   IrBuilder b("sum_down");
   const auto more = b.block();
@@ -189,7 +189,8 @@ TEST_CASE("each activation has its own local memory, which those that it calls c
       REQUIRE(!device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data())));
       for (std::uint32_t t = 0; t < 70; ++t) {
         const std::uint32_t n = t % 16;
-        // 7 + n + (n - 1) + ... + 1 through the addresses, and 1000 times n, ..., 1 from the own words.
+        // 7 + n + (n - 1) + ... + 1 through the addresses, and 1000 times n, ..., 1 from the activations' own
+        // words.
         REQUIRE(memory[t] == 7 + n * (n + 1) / 2 * 1001);
       }
     }
@@ -202,7 +203,7 @@ TEST_CASE("an activation for whose local memory there is no room ends the launch
   const Specialisation variant = variants({32, 1, 1})[0];
   const auto code = compile_ir(module, variant);
   auto memory = device.allocate<std::uint32_t>(32);
-  device.local_bytes = 16 + 15 * 32 + 16;  // the sixteenth has four bytes too few
+  device.local_bytes = 16 + 15 * 32 + 16;  // four bytes are missing for the sixteenth activation
   CHECK(device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data())) == ir::Trap::stack_overflow);
   device.local_bytes = 16 + 15 * 32 + 32;
   CHECK(!device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data())));

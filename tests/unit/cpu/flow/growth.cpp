@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The amount of LLVM IR for a kernel: four times the branches or loops give four times as much.
+// The amount of LLVM IR for a kernel grows linearly: four times the branches or loops give four times the IR.
 #include <doctest/doctest.h>
 
 #include "cpu/compiler/lowering.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using test::IrBuilder;
 
-/// A kernel's data: its value, and the address where it is stored.
+/// A kernel's data: its value, and the address to which it is stored.
 struct Data {
   IrBuilder& b;
   ir::Value address;

@@ -17,7 +17,7 @@ namespace {
 thread_local std::jmp_buf* landing = nullptr;
 }
 
-// Defined by the scheduler in the device: here a trap goes back to TestDevice::launch.
+// In the device, the scheduler defines this function. Here a trap returns to TestDevice::launch.
 extern "C" void quern_cpu_yield(WorkerState*) {}
 extern "C" void quern_cpu_nanosleep(std::uint32_t) {}
 extern "C" std::uint64_t quern_cpu_global_timer() { std::abort(); }
@@ -38,7 +38,7 @@ constexpr std::size_t kSharedBytes = std::size_t{1} << 20;
 constexpr std::size_t kReservedBytes =
     2 * engine::kGapBytes + kArenaBytes + engine::kSharedReservationBytes + kLocalBytes;
 
-/// In a function of its own, so that no local variable of the caller lives across the longjmp.
+/// A separate function, so that no local variable of the caller is live across the longjmp.
 int run_guarded(const KernelCode& code, const engine::LaunchState& launch, engine::WorkerState& worker,
                 std::uint64_t first, std::uint64_t count) {
   std::jmp_buf buffer;
@@ -125,7 +125,7 @@ std::vector<Specialisation> variants(const Extents& block) {
         one.opt_level = level;
         result.push_back(one);
       }
-  // Warps in lockstep where the choice would be against it: in twos, and the whole block.
+  // Warps in lockstep although the compiler would not choose it: in pairs, and as the whole block.
   const std::uint32_t full_warps = block[0] * block[1] * block[2] / 32;
   for (const std::uint32_t width : {2u, full_warps})
     if (width >= 2 && width <= 8 && full_warps % width == 0) {
@@ -134,12 +134,12 @@ std::vector<Specialisation> variants(const Extents& block) {
       result.back().gang = static_cast<std::uint8_t>(width);
       if (width == full_warps) break;
     }
-  // For a compact window: its checks hold in any.
+  // Code for a compact window: its checks are valid in any window.
   result.push_back(result.front());
   result.back().isa = emit::processor_isa();
   result.back().opt_level = 2;
   result.back().compact = true;
-  // By the dispatcher.
+  // Run by the dispatcher.
   result.push_back(result.front());
   result.back().isa = emit::processor_isa();
   result.back().opt_level = 2;

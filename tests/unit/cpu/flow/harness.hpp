@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device of one worker for tests: the window with its gaps, memory in it, and launches of emitted kernels.
+// A device with one worker for tests: the window with its gaps, memory in it, and launches of emitted
+// kernels.
 #pragma once
 
 #include <array>
@@ -37,7 +38,7 @@ class Params {
   std::vector<std::byte> bytes_;
 };
 
-/// One at a time in a process (reserves some 90 GiB of addresses, no memory).
+/// A process may have one at a time (it reserves about 90 GiB of addresses, but no memory).
 class TestDevice {
  public:
   TestDevice();
@@ -45,18 +46,18 @@ class TestDevice {
   TestDevice(const TestDevice&) = delete;
   TestDevice& operator=(const TestDevice&) = delete;
 
-  /// `count` elements of device memory, zeroed; lives until clear().
+  /// `count` zeroed elements of device memory, which live until clear().
   template <class T>
   std::span<T> allocate(std::size_t count) {
     return {reinterpret_cast<T*>(take(count * sizeof(T))), count};
   }
   void clear() { used_ = 0; }
 
-  /// Runs every block of the grid; the trap that ended it, if one did.
+  /// Runs every block of the grid. Returns the trap that ended it, if there was one.
   std::optional<ir::Trap> launch(const KernelCode& code, const Specialisation& specialisation,
                                  const Extents& grid, const Params& params);
 
-  /// The same, in calls of `chunk` blocks.
+  /// The same, in calls of `chunk` blocks each.
   std::uint64_t chunk = ~std::uint64_t{0};
   std::vector<std::uint64_t> symbols;
   std::uint32_t local_bytes = 0;
@@ -71,10 +72,10 @@ class TestDevice {
   std::size_t used_ = 0;
 };
 
-/// Compiles a module made by hand; fails the test with the diagnostics where it is refused.
+/// Compiles a handwritten module. Fails the test with the diagnostics if the module is refused.
 std::shared_ptr<const KernelCode> compile_ir(const ir::Module& module, const Specialisation& specialisation);
 
-/// Every instruction set this processor has, at both optimisation levels.
+/// Every instruction set of this processor, with both optimisation levels.
 std::vector<Specialisation> variants(const Extents& block);
 std::string name(const Specialisation& specialisation);
 

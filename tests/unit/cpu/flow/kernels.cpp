@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels as nvcc writes them, from PTX to results.
+// Kernels that nvcc compiled, from PTX to results.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -52,7 +52,7 @@ TEST_CASE("saxpy touches n elements and no more") {
       }
 }
 
-/// One point of the kernel's picture, operation by operation as its PTX has them.
+/// One point of the kernel's picture, computed operation by operation as in its PTX.
 std::int32_t mandelbrot_count(float cx, float cy, std::int32_t limit) {
   float x = 0, y = 0, x2 = 0, y2 = 0;
   std::int32_t count = 0;
@@ -139,7 +139,7 @@ TEST_CASE("a shuffle reduction adds up every element") {
     }
 }
 
-/// The kernel of loops.ptx as one thread runs it.
+/// The kernel of loops.ptx, as one thread executes it.
 std::int32_t loops_result(std::int32_t start) {
   for (std::int32_t round = 1; round <= 3; ++round) {
     if (start > -1) return round;

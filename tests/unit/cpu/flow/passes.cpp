@@ -27,7 +27,8 @@ ptx::Module parse_file(const std::string& name) {
 
 std::string errors_of(const Expected<void>& done) { return done ? "" : to_string(done.errors()); }
 
-/// Calls itself, and synchronises its warp in each activation: its calls cannot remain calls.
+/// A function that calls itself and synchronises its warp in each activation, so that its calls cannot remain
+/// calls.
 constexpr const char* kRecursive = R"(
 .version 8.0
 .target sm_89

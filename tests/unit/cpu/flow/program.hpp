@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random structured programs, each in two forms: SIMT IR, and a plain evaluation thread by thread on the
-// host. The two share nothing but the syntax tree.
+// Random structured programs, each in two forms: SIMT IR, and a direct evaluation thread by thread on the
+// host. They share only the syntax tree.
 #pragma once
 
 #include <cstdint>
@@ -77,13 +77,13 @@ struct Shape3 {
 
 Program random_program(std::mt19937& random, bool shares);
 
-/// For a failing test's log.
+/// For the log of a failing test.
 std::string to_text(const Program& program);
 
-/// Parameters: out (one word a thread), table (kTableWords words), number.
+/// Parameters: out (one word for each thread), table (kTableWords words), number.
 ir::Module to_ir(const Program& program, const Extents& block);
 
-/// The word that every thread stores, by block * threads + thread; 0 if it stores nothing.
+/// The word that each thread stores, by block * threads + thread; 0 if it stores nothing.
 std::vector<std::uint32_t> evaluate(const Program& program, const Shape3& shape,
                                     const std::vector<std::uint32_t>& table, std::uint32_t number);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SIMT IR of a random program, in the form that lower promises: critical edges split, one return block,
-// simplified loops, every value that leaves a loop passing through a phi.
+// The SIMT IR of a random program, in the form that `lower` produces: critical edges are split, there is one
+// return block, loops are simplified, and every value that leaves a loop passes through a phi.
 #include "ir_builder.hpp"
 #include "program.hpp"
 
@@ -124,7 +124,7 @@ class Translator {
   }
 
   // --- points
-  /// A block of its own on an edge; its phis close the loops that the edge leaves.
+  /// A separate block on an edge. Its phis close the loops that the edge leaves.
   Edge edge_block(BlockId at, BlockId from, bool close) {
     b_.at(at);
     State state = now_;
@@ -250,7 +250,7 @@ class Translator {
     b_.br(header);
     join(b_.block(), exits);
   }
-  /// Those for which the comparison holds go to `to`, the others on.
+  /// Lanes for which the comparison is true go to `to`; the others continue.
   void split_off(const Statement& s, std::vector<Edge>& to) {
     const Value condition = holds(s);
     const BlockId from = b_.here();

@@ -22,7 +22,7 @@ class Runner {
     for (std::uint32_t& word : table_) word = static_cast<std::uint32_t>(words()) >> (words() % 32);
   }
 
-  /// True if the emitted code does the same as each thread alone.
+  /// True if the emitted code does the same as the separate threads.
   bool agrees(const Program& program, const Shape3& shape, const Specialisation& variant) {
     const std::vector<std::uint32_t> expected = evaluate(program, shape, table_, kNumber);
     const auto code = compile_ir(to_ir(program, shape.block), variant);
@@ -42,7 +42,7 @@ class Runner {
   std::vector<std::uint32_t> table_;
 };
 
-/// Takes statements away from `list`, and operands from expressions, as long as the whole still fails.
+/// Removes statements from `list`, and operands from expressions, as long as the program still fails.
 void shrink(std::vector<Statement>& list, const std::function<bool()>& fails) {
   for (std::size_t i = 0; i < list.size();) {
     const Statement removed = list[i];
@@ -61,14 +61,14 @@ void check_programs(bool shares) {
   const std::uint32_t first = from_environment("QUERN_TEST_SEED", 1);
   const std::uint32_t part = std::max(from_environment("QUERN_TEST_FRACTION", 1), 1U);
   const std::uint32_t count = from_environment("QUERN_TEST_COUNT", std::max(16 / part, 1U));
-  std::vector<std::uint32_t> seeds{1005};  // went wrong once
+  std::vector<std::uint32_t> seeds{1005};  // failed once
   for (std::uint32_t i = 0; i < count; ++i) seeds.push_back(first + i);
   for (const std::uint32_t seed : seeds) {
     std::mt19937 random(seed);
     Program program = random_program(random, shares);
     const Shape3 shape{blocks[seed % 6], {3, 2, 1}};
     for (const Specialisation& variant : variants(shape.block)) {
-      if (variant.isa == Isa::baseline && seed % 4 != 0) continue;  // LLVM takes its time there
+      if (variant.isa == Isa::baseline && seed % 4 != 0) continue;  // LLVM takes long there
       if (runner.agrees(program, shape, variant)) continue;
       shrink(program.statements, [&] { return !runner.agrees(program, shape, variant); });
       FAIL("seed ", seed, ", ", name(variant), "\n", to_text(program));

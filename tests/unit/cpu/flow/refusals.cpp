@@ -12,7 +12,7 @@ namespace {
 using ir::Type;
 using ir::Value;
 
-/// The one refusal of a module; fails the test where it is not exactly one.
+/// The only refusal of a module. Fails the test if there is not exactly one.
 Diagnostic refusal(const ir::Module& module) {
   const auto checked = emit::check_emittable(module);
   REQUIRE(!checked.has_value());

@@ -35,7 +35,7 @@ Value fence(IrBuilder& b) {
   return b.op(Op::fence, Type::none, {}, 0, attributes);
 }
 
-/// Runs `kernel` in every variant on `words` words of memory; `check` looks at them.
+/// Runs `kernel` in every variant on `words` words of memory; `check` checks them.
 void run(const IrBuilder& kernel, const Extents& block, const Extents& grid, std::size_t words,
          const std::function<void(std::span<std::uint32_t>)>& check) {
   TestDevice device;
@@ -50,7 +50,7 @@ void run(const IrBuilder& kernel, const Extents& block, const Extents& grid, std
   }
 }
 
-/// Every thread adds 1 to word 1 under the lock in word 0, and stores the sum that it found at 2 + its index.
+/// Every thread adds 1 to word 1 under the lock in word 0, and stores the former sum at 2 + its index.
 IrBuilder spin_lock(bool leaves_before_work) {
   IrBuilder b;
   const auto spin = b.block(), work = b.block(), next = b.block(), end = b.block();
@@ -131,8 +131,8 @@ TEST_CASE("each lane may wait for the next one's word") {
 }
 
 TEST_CASE("a loop that is entered in its middle runs as each thread alone would run it") {
-  // n = tid; odd threads enter at `second`. first: s = s * 3 + n; second: s = s + 5, n = n - 2, again while n
-  // > 0.
+  // n = tid; odd threads enter at `second`. first: s = s * 3 + n; second: s = s + 5, n = n - 2; repeated
+  // while n > 0.
   IrBuilder b;
   const auto first = b.block(), second = b.block(), end = b.block(), odd = b.block();
   const Value memory = b.param(Type::i64);
@@ -176,8 +176,8 @@ void barrier_for(IrBuilder& b, Op which, std::int64_t id, std::int64_t threads) 
 }
 
 TEST_CASE("warps that produce go on after bar.arrive, and warps that consume wait for them at bar.sync") {
-  // Warps 0 and 1 fill words and arrive at barrier 1; warps 2 and 3 wait there, add, and arrive at barrier 2,
-  // at which the producers wait before they overwrite; and so on.
+  // Warps 0 and 1 write words and arrive at barrier 1. Warps 2 and 3 wait there, add, and arrive at barrier
+  // 2, at which the producers wait before they overwrite the words, and so on.
   constexpr std::int64_t kRounds = 5;
   IrBuilder b;
   const auto producer = b.block(), consumer = b.block(), end = b.block(), p_next = b.block(),
@@ -222,7 +222,7 @@ TEST_CASE("warps that produce go on after bar.arrive, and warps that consume wai
 }
 
 TEST_CASE("a barrier for some warps does not wait for the others, and its reduction is over its threads") {
-  // Warps 1 and 2 of 4 count their odd threads at barrier 3; the others never come.
+  // Warps 1 and 2 of 4 count their odd threads at barrier 3; the other warps do not arrive there.
   IrBuilder b;
   const auto middle = b.block(), end = b.block(), outside = b.block();
   const Value memory = b.param(Type::i64);
@@ -243,7 +243,7 @@ TEST_CASE("a barrier for some warps does not wait for the others, and its reduct
 }
 
 TEST_CASE("a barrier whose number is computed is one barrier for each number") {
-  // Each pair of warps has barrier 1 + pair; within it warp 0 reads what warp 1 wrote before.
+  // Each pair of warps has barrier 1 + pair. After it, warp 0 of the pair reads what warp 1 wrote before it.
   IrBuilder b;
   const Value memory = b.param(Type::i64);
   const Value t = b.tid();
@@ -259,7 +259,7 @@ TEST_CASE("a barrier whose number is computed is one barrier for each number") {
 }
 
 TEST_CASE("threads meet at a barrier from different branches") {
-  // The lower half of each warp stores before its barrier, the upper reads after its own.
+  // The lower half of each warp stores before its barrier; the upper half reads after its own.
   IrBuilder b;
   const auto low = b.block(), high = b.block(), end = b.block();
   const Value memory = b.param(Type::i64);
@@ -278,7 +278,8 @@ TEST_CASE("threads meet at a barrier from different branches") {
 }
 
 TEST_CASE("lanes meet at warp_sync from different places, and at a shuffle when all members have come") {
-  // Even lanes take a detour of a few steps; then all shuffle. Before, they synchronise in either branch.
+  // Even lanes execute a few more steps before all lanes shuffle. Before that, they synchronise in either
+  // branch.
   IrBuilder b;
   const auto even = b.block(), odd = b.block(), join = b.block(), loop = b.block(), out = b.block();
   const Value memory = b.param(Type::i64);
@@ -314,7 +315,7 @@ TEST_CASE("lanes meet at warp_sync from different places, and at a shuffle when 
 }
 
 TEST_CASE("threads that would wait for ever end the launch with a trap") {
-  // Half of the warp waits for the other half, which waits at a barrier for the first.
+  // Half of the warp waits for the other half, which waits for the first half at a barrier.
   IrBuilder b;
   const auto low = b.block(), high = b.block(), end = b.block();
   const Value lane = b.special(ir::Special::laneid);

@@ -73,7 +73,7 @@ std::vector<std::uint64_t> IrInterpreter::call(std::uint32_t index,
   ir::BlockId block = 0;
   for (;;) {
     const ir::Block& b = function.blocks.at(block);
-    // Phis take their values at the same time.
+    // All phis are assigned at the same time.
     std::vector<std::pair<ir::Value, std::uint64_t>> phis;
     for (const ir::Value value : b.insts) {
       if (function[value].op != Op::phi) break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one thread of the SIMT IR, slowly: so that a test can state the results of a PTX kernel instead of
-// how its IR looks. Integers, control flow, memory and calls; no floating-point arithmetic and no other
+// Interprets the SIMT IR of one thread, so that tests can check the results of a PTX kernel and not the form
+// of its IR. Supports integers, control flow, memory and calls, but no floating-point arithmetic and no other
 // lanes.
 #pragma once
 
@@ -23,7 +23,7 @@ class IrInterpreter {
   std::uint32_t tid_x = 0;
   std::uint64_t steps_left = 1'000'000;
 
-  /// Runs the kernel; throws where the IR does something that is not one thread's integer work.
+  /// Runs the kernel. Throws if the IR uses anything else.
   void run();
   std::uint32_t word(std::size_t index) const;
   std::uint64_t double_word(std::size_t index) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that are called as parts of the kernel's graph, run by the IR's interpreter: the records of their
-// activations are in the kernel's local memory.
+// Functions that are called as parts of the kernel's graph, run by the interpreter of the IR. The records of
+// their activations are in the kernel's local memory.
 #include <doctest/doctest.h>
 
 #include "cpu/lower/translate/activations.hpp"
@@ -94,7 +94,8 @@ TEST_CASE(
   ret;
 })"));
   CHECK(word_of(module, 0) == 1000);
-  // Each even one adds 1, each odd one n times 10,000; 0 gives 1000 to an odd one and 2000 to an even one.
+  // An even activation adds 1, an odd one n times 10,000; 0 returns 1000 to an odd one and 2000 to an even
+  // one.
   CHECK(word_of(module, 5) == 2000 + 3 + (4 + 2) * 10000);
   CHECK(word_of(module, 6) == 1000 + 3 + (5 + 3 + 1) * 10000);
   CHECK(word_of(module, 101) == 1000);
@@ -128,7 +129,7 @@ TEST_CASE("every activation has its own array and its own copy of a parameter wh
   st.param.b32 [r], %r3;
   ret;
 })"));
-  // Even numbers once, odd ones a hundred times, all of them ten thousand times.
+  // Even numbers count once, odd ones a hundred times, all of them ten thousand times.
   CHECK(word_of(module, 6) == (2 + 4 + 6) + 100 * (1 + 3 + 5) + 10000 * 21);
 }
 

@@ -79,7 +79,7 @@ TEST_CASE("more static shared memory than a block of any GPU may have is refused
   CHECK(errors[0].span.line == 7);
   CHECK(contains(errors[0].message, "49153 bytes"));
   CHECK(contains(errors[0].message, "(0xc000)"));
-  // Dynamic shared memory has its own limit, at the launch.
+  // Dynamic shared memory has a separate limit, which the launch checks.
   CHECK(test::refusals(test::kernel_text(body, file + ".extern .shared .align 4 .b8 big[];")).empty());
 }
 

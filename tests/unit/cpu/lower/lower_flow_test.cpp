@@ -41,7 +41,8 @@ TEST_CASE("neighbouring accesses under one guard share a block, until something 
     @%p1 ld.global.u32 %r2, [%rd1];
     @%p1 setp.eq.u32 %p1, %r2, 6;
     @%p1 st.global.u32 [%rd1], 7;)"));
-  // entry, first guarded block and its other way, second guarded block and its, end
+  // The entry, the first guarded block and its alternative, the second guarded block and its alternative, the
+  // end.
   CHECK(test::count(module.functions[0], Op::cond_br) == 2);
   CHECK(result(module, 1) == 5);
   CHECK(result(module, 0) == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels as nvcc writes them.
+// Kernels that nvcc compiled.
 #include <doctest/doctest.h>
 
 #include "support.hpp"
@@ -38,7 +38,8 @@ TEST_CASE("saxpy's parameters lie at their PTX offsets and its access stands beh
 TEST_CASE("mandelbrot's loop keeps its state in phis and leaves through one of its own") {
   const cpu::ir::Module module = test::lowered(test::data("mandelbrot.ptx"), "mandelbrot");
   const cpu::ir::Function& f = module.functions.at(0);
-  // The loop carries five values. The count is used after it, in a phi with the count of a loop not entered.
+  // The loop carries five values. The count is used after it, in a phi with the count for the case that the
+  // loop is not entered.
   CHECK(count(f, Op::phi) == 7);
   CHECK(count(f, Op::load) == 0);
   CHECK(module.static_shared_bytes == 0);
@@ -53,7 +54,7 @@ TEST_CASE("the tiles of a matrix product lie one behind the other in shared memo
   for (const cpu::ir::Inst& inst : f.insts)
     shared_loads += inst.op == Op::load && inst.attr.space == cpu::ir::Space::shared;
   CHECK(shared_loads == 32);
-  // Widened once for each tile and direction, before the loop.
+  // The widening is done once for each tile and direction, before the loop.
   CHECK(count(f, Op::zext) == 4);
 }
 

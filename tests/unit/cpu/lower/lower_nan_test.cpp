@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NaNs get the bits that PTX gives them where bits are looked at, and nowhere else. The values of the bits
-// are is compared with the oracle (tests/oracle/forms.def).
+// NaNs get the bits that PTX specifies if an operation reads their bits, and only then. The oracle checks the
+// values of the bits (tests/oracle/forms.def).
 #include <doctest/doctest.h>
 
 #include "support.hpp"

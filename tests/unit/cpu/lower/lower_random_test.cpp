@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs: the same list of steps as PTX text, lowered and interpreted, and run directly.
+// Random programs: the same list of steps is interpreted after lowering from PTX text, and executed directly.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifier refuses operations whose types their rows of ops.def do not allow.
+// The verifier rejects operations whose types their rows of ops.def do not allow.
 #include <doctest/doctest.h>
 
 #include <array>

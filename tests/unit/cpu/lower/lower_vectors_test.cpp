@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector registers: as operands, by component, and as parameters of functions, of fixed and of random shapes.
+// Vector registers as operands, by component, and as parameters of functions, with fixed and with random
+// shapes.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -42,7 +43,7 @@ std::uint64_t cut(std::uint64_t value, unsigned bits) {
   return bits == 64 ? value : value & ((std::uint64_t{1} << bits) - 1);
 }
 
-/// The widths of all elements, one after the other.
+/// The widths of all elements, in order.
 std::vector<unsigned> widths(const std::vector<Shape>& shapes) {
   std::vector<unsigned> all;
   for (const Shape& shape : shapes) all.insert(all.end(), shape.count, shape.bits);
@@ -71,7 +72,7 @@ std::string declared(const std::vector<Shape>& shapes, const std::string& name) 
   return text;
 }
 
-/// The names of all elements, one after the other.
+/// The names of all elements, in order.
 std::vector<std::string> elements(const std::vector<Shape>& shapes, const std::string& name) {
   std::vector<std::string> all;
   for (std::size_t i = 0; i < shapes.size(); ++i)
@@ -98,7 +99,7 @@ std::string registers(const std::vector<Shape>& shapes, const std::string& name)
   return text;
 }
 
-/// 64-bit temporaries t<bits> and the wide one hold a value on its way.
+/// Temporaries of 64 bits, t<bits> and the wide one, hold a value during its conversion.
 std::string to_wide(const std::string& from, unsigned bits) {
   if (bits == 64) return fmt::format("mov.b64 wide, {};\n", from);
   return fmt::format("mov.b{0} t{0}, {1}; cvt.u64.u{0} wide, t{0};\n", bits, from);
@@ -110,8 +111,8 @@ std::string from_wide(const std::string& to, unsigned bits) {
 
 constexpr const char* kTemporaries = ".reg .b64 wide; .reg .b16 t16; .reg .b32 t32; .reg .pred done;\n";
 
-/// result j = parameter j (modulo their number) + `salt` + j where depth is 0; else the function of
-/// depth - 1 for parameters that are each 3 greater, its results plus depth.
+/// If depth is 0, result j = parameter j (modulo their number) + `salt` + j. Otherwise the results of the
+/// function for depth - 1 and parameters that are each 3 greater, plus depth.
 std::string function_text(const Signature& signature, const std::string& name, unsigned salt) {
   const std::vector<std::string> from = elements(signature.parameters, "p"),
                                  to = elements(signature.results, "r");

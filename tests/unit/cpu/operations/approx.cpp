@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against double arithmetic, with the bounds that the PTX ISA documents.
+// Compares with double arithmetic, with the bounds that the PTX ISA documents.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -24,8 +24,7 @@ Operation unary(Approx which, bool ftz = false) {
           .inputs = {{Type::f32}}};
 }
 
-/// Visits f(x) for floats from `first` to `last` (positive, by bits), about 2^16 of them, and their
-/// negatives.
+/// Visits f(x) for about 2^16 floats from `first` to `last` (positive, by bits), and for their negatives.
 template <class Visit>
 void sweep(const Compiled& code, float first, float last, Visit visit) {
   const auto from = static_cast<std::uint32_t>(bits_of(first));

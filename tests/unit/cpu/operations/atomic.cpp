@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomics against the same operations done one lane after the other.
+// Compares atomics with the same operations performed one lane after another.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -96,7 +96,7 @@ struct Setting {
   bool one_operand = false;
   ir::Scope scope = ir::Scope::gpu;
   bool alone = false;
-  bool meet = false;  ///< one address in all lanes, which only shows when it runs
+  bool meet = false;  ///< all lanes access one address, which is known only at run time
 };
 
 std::uint64_t operand_of(const Setting& setting, std::size_t lane) {
@@ -218,7 +218,7 @@ TEST_CASE("a locked instruction only where others may be at the place") {
   };
   CHECK(locked(ir::Scope::gpu, false));
   CHECK_FALSE(locked(ir::Scope::gpu, true));
-  CHECK(locked(ir::Scope::sys, true));  // the host may be there
+  CHECK(locked(ir::Scope::sys, true));  // the host may access it
   CHECK_FALSE(locked(ir::Scope::cta, false));
 }
 
@@ -227,7 +227,7 @@ TEST_CASE("16-bit compare and swap") { check({AtomicOp::cas, Type::i16, Space::g
 TEST_CASE("floating-point atomics of every format") {
   for (const Type type : {Type::f16, Type::bf16, Type::f32, Type::f64})
     for (const AtomicOp op : {AtomicOp::fadd, AtomicOp::fmin, AtomicOp::fmax}) {
-      if (op != AtomicOp::fadd && ir::bit_size(type) > 16) continue;  // PTX has none
+      if (op != AtomicOp::fadd && ir::bit_size(type) > 16) continue;  // PTX has no such operation
       for (const Space space : {Space::global, Space::shared})
         for (const bool unused : {false, true}) {
           check({op, type, space, false, unused});
@@ -317,8 +317,8 @@ TEST_CASE("global atomics of several threads lose nothing") {
   CHECK(read(memory, 8, Type::i32) == 2000 * 496);
 }
 
-// The barrier object has 20 bits for the expected count and 20 bits for the pending count, and the phase in
-// its last bit (lower/async.cpp).
+// The mbarrier has 20 bits for the expected count and 20 bits for the pending count; the phase is its last
+// bit (lower/async.cpp).
 TEST_CASE("several arrivals at a barrier object count as many, and the last one ends its phase") {
   struct Object {
     std::uint64_t pending, expected, phase;
@@ -349,7 +349,7 @@ TEST_CASE("several arrivals at a barrier object count as many, and the last one 
   }
 }
 
-// The bytes of transactions are in bits 40 to 61, of the object and of the operand.
+// The transaction bytes are in bits 40 to 61 of the object and of the operand.
 TEST_CASE("a phase of a barrier object ends when neither arrivals nor bytes are waited for") {
   const Compiled code = compile({.op = Op::atomic,
                                  .type = Type::i64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// References follow the pseudo-code of the PTX ISA, bit by bit.
+// The references follow the pseudocode of the PTX ISA, bit by bit.
 #include <doctest/doctest.h>
 
 #include "harness.hpp"

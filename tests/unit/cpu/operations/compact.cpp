@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code for a compact window guarantees for any addresses that no access lands further outside than the
-// gap. Accesses run in a large empty address range; a page that is touched is recorded and becomes
-// accessible, so that every lane is seen.
+// Code for a compact window guarantees, for all addresses, that no access is further outside the window than
+// the gap. Accesses run in a large empty address range. A page that is accessed is recorded and becomes
+// accessible, so that every lane is checked.
 #include <doctest/doctest.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -26,14 +26,14 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kPage = 4096;
 
-/// Touched pages of the sea. The handler runs in the middle of emitted code, so it uses plain arrays.
-struct Sea {
+/// The accessed pages of the range. The handler runs in the middle of emitted code, so it uses plain arrays.
+struct TrappedRange {
   static constexpr std::size_t kMost = 1024;
-  static constexpr std::uint64_t kBytes = 96 * kGiB;  // accesses of code for a wide window stay inside
+  static constexpr std::uint64_t kBytes = 96 * kGiB;  // accesses by code for a wide window stay in the range
   static std::byte* base;
   static std::uint64_t pages[kMost];
   static std::size_t count;
-  static bool beyond;  ///< an access left even the sea
+  static bool beyond;  ///< an access was outside the range
   static sigjmp_buf escape;
 
   static void handle(int, siginfo_t* info, void*) {
@@ -48,7 +48,7 @@ struct Sea {
     siglongjmp(escape, 1);
   }
 
-  Sea() {
+  TrappedRange() {
     void* const got = ::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     REQUIRE(got != MAP_FAILED);
     base = static_cast<std::byte*>(got);
@@ -58,7 +58,7 @@ struct Sea {
     ::sigaction(SIGSEGV, &action, &before_);
     ::sigaction(SIGBUS, &action, &before_bus_);
   }
-  ~Sea() {
+  ~TrappedRange() {
     ::sigaction(SIGSEGV, &before_, nullptr);
     ::sigaction(SIGBUS, &before_bus_, nullptr);
     ::munmap(base, kBytes);
@@ -72,11 +72,11 @@ struct Sea {
  private:
   struct sigaction before_{}, before_bus_{};
 };
-std::byte* Sea::base = nullptr;
-std::uint64_t Sea::pages[Sea::kMost];
-std::size_t Sea::count = 0;
-bool Sea::beyond = false;
-sigjmp_buf Sea::escape;
+std::byte* TrappedRange::base = nullptr;
+std::uint64_t TrappedRange::pages[TrappedRange::kMost];
+std::size_t TrappedRange::count = 0;
+bool TrappedRange::beyond = false;
+sigjmp_buf TrappedRange::escape;
 
 constexpr std::uint64_t kWindowBytes = 64 * kMiB;
 constexpr std::uint64_t kSharedAt = 48 * kMiB;
@@ -142,7 +142,7 @@ std::vector<std::uint64_t> starts(Space space, std::uint64_t window) {
 class Watched {
  public:
   Watched() {
-    window_ = reinterpret_cast<std::uint64_t>(Sea::base) + Sea::kBytes / 2;
+    window_ = reinterpret_cast<std::uint64_t>(TrappedRange::base) + TrappedRange::kBytes / 2;
     const auto at = [&](std::uint64_t offset) { return reinterpret_cast<std::byte*>(window_ + offset); };
     around_.launch.window_base = at(0);
     around_.launch.window_bytes = kWindowBytes;
@@ -152,19 +152,19 @@ class Watched {
   }
   std::uint64_t window() const { return window_; }
 
-  /// True where everything that is touched lies in the window or in a gap around it.
+  /// True if all accesses are in the window or in a gap around it.
   bool holds(const Compiled& code, const std::vector<Lanes>& inputs, std::uint32_t mask) {
-    sea_.clear();
-    if (sigsetjmp(Sea::escape, 1) == 0) code.run(inputs, mask, around_);
-    if (Sea::beyond) return false;
+    range_.clear();
+    if (sigsetjmp(TrappedRange::escape, 1) == 0) code.run(inputs, mask, around_);
+    if (TrappedRange::beyond) return false;
     const std::uint64_t first = window_ - engine::kCompactGapBytes;
-    for (std::size_t i = 0; i < Sea::count; ++i)
-      if (Sea::pages[i] - first >= kWindowBytes + 2 * engine::kCompactGapBytes) return false;
+    for (std::size_t i = 0; i < TrappedRange::count; ++i)
+      if (TrappedRange::pages[i] - first >= kWindowBytes + 2 * engine::kCompactGapBytes) return false;
     return true;
   }
 
  private:
-  Sea sea_;
+  TrappedRange range_;
   std::uint64_t window_ = 0;
   Surroundings around_;
 };
@@ -185,7 +185,7 @@ Operation operation_for(bool is_store, Space space, std::int64_t displacement, c
   return operation;
 }
 
-/// The address in every lane where the emitter keeps a scalar; else lanes of all kinds.
+/// The address in every lane if the emitter keeps a scalar; otherwise lanes of all kinds.
 Lanes addresses_of(const Form& form, const std::vector<std::uint64_t>& all, std::size_t first) {
   Lanes lanes{};
   for (std::size_t lane = 0; lane < 32; ++lane)
@@ -193,7 +193,7 @@ Lanes addresses_of(const Form& form, const std::vector<std::uint64_t>& all, std:
   return lanes;
 }
 
-/// The number of tried accesses that stray too far.
+/// The number of tested accesses that are too far outside.
 unsigned strays(Watched& watched, const Machine& machine, bool is_store, Space space,
                 std::int64_t displacement) {
   unsigned count = 0;
@@ -250,7 +250,7 @@ TEST_CASE("in a compact window a lane of shared memory may begin before it where
     const Compiled code =
         compile(operation_for(true, Space::shared, 8, form), {.isa = isa, .full = false, .compact = true});
     std::fill(bytes.begin(), bytes.end(), std::uint8_t{0});
-    // Lane 0 is at -24 + 8; lane 4 is the first inside.
+    // Lane 0 is at -24 + 8; lane 4 is the first one inside.
     code.run({filled(0xffffffe8u), filled(0x01010101)}, 0xfffffff0u, around);
     CHECK(bytes[1023] == 0);
     CHECK(bytes[1024] == 1);

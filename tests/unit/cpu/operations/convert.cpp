@@ -67,7 +67,7 @@ std::uint64_t reference_to_integer(double value, Type from, unsigned width, bool
   return low(static_cast<std::uint64_t>(whole < least ? least : whole > greatest ? greatest : whole), width);
 }
 
-/// Values around where conversions to integers change.
+/// Values near those at which conversions to integers change.
 std::vector<std::uint64_t> reals(Type type) {
   std::vector<std::uint64_t> values = interesting(type);
   for (const double value : {0.4,           0.5,
@@ -127,7 +127,7 @@ TEST_CASE("floating point to integer: rounds as told, saturates, NaN as PTX has 
   for (const Type from : {Type::f16, Type::bf16, Type::f32, Type::f64})
     for (const Type to : {Type::i8, Type::i16, Type::i32, Type::i64})
       for (const Rounding rounding : kModes) {
-        // The 16-bit formats go through float: their own part is the widening.
+        // The 16-bit formats are converted through float; only their widening is tested here.
         if (ir::bit_size(from) == 16 && rounding != Rounding::rz && to != Type::i32) continue;
         const unsigned width = ir::bit_size(to);
         const ir::Attributes attr{.rounding = rounding};
@@ -166,7 +166,7 @@ TEST_CASE("integer to floating point in every rounding mode") {
           return in_mode(rounding, [&] {
             volatile std::int64_t as_signed = number(bits, width);
             volatile std::uint64_t as_unsigned = bits;
-            // Long double holds every 64-bit integer: the narrowing is the one rounding.
+            // Long double represents every 64-bit integer, so the narrowing is the only rounding.
             volatile long double exact =
                 is_signed ? static_cast<long double>(as_signed) : static_cast<long double>(as_unsigned);
             volatile T result = static_cast<T>(exact);
@@ -220,7 +220,7 @@ TEST_CASE("every half widens to its value and narrows back") {
   }
 }
 
-// Without F16C the bits are put together by hand: tried every day.
+// Without F16C, the emitted code computes the bits. This is tested on every machine.
 TEST_CASE("what lies in the middle between two halves becomes the even one") {
   for (const Isa isa : {Isa::baseline, isas().back()}) {
     const Compiled narrow =
@@ -230,7 +230,7 @@ TEST_CASE("what lies in the middle between two halves becomes the even one") {
       Lanes middles{};
       for (std::uint64_t lane = 0; lane < 32; ++lane) {
         const double low = narrow_value(Type::f16, first + lane);
-        // The greatest number's successor would be 65536.
+        // The number after the largest one would be 65536.
         const double high = first + lane == 0x7bff ? 65536.0 : narrow_value(Type::f16, first + lane + 1);
         middles[lane] = bits_of(static_cast<float>((low + high) / 2));
       }
@@ -242,7 +242,7 @@ TEST_CASE("what lies in the middle between two halves becomes the even one") {
   }
 }
 
-// Vectors without AVX-512 call a helper: tried every day.
+// Vectors without AVX-512 call a helper. This is tested on every machine.
 TEST_CASE("f64 to 64-bit integers saturates where no instruction converts vectors") {
   struct Case {
     double value;
@@ -301,7 +301,7 @@ TEST_CASE("narrowing to 16 bits rounds once, from f64 too") {
   for (const Type to : {Type::f16, Type::bf16})
     for (const Type from : {Type::f32, Type::f64}) {
       std::vector<std::uint64_t> values = reals(from);
-      // Around ties of both formats, at distances that float cannot represent.
+      // Values near ties of both formats, at distances that float cannot represent.
       for (const double tie : {1.0 + 0x1p-11, 1.0 + 0x1p-8, 1.0 + 0x3p-11, 65519.996, 65520.0, 0x1p-25,
                                0x1.8p-24, 0x1p-134, 6.1e-5})
         for (const double off : {0.0, tie * 0x1p-50, -tie * 0x1p-50, tie * 0x1p-22, -tie * 0x1p-22})
@@ -330,7 +330,8 @@ TEST_CASE("rounding to an integral value in the same format") {
       check_elementwise(
           {.op = Op::f_to_f, .type = type, .attr = {.rounding = rounding}, .imm = 1, .inputs = {{type}}},
           [&](const Row& row) {
-            const double exact = value_of(type, row[0]);  // outside: its sums give zeros the mode's sign
+            // outside the expression: sums of zeros have a sign that depends on the rounding mode
+            const double exact = value_of(type, row[0]);
             const double result = in_mode(rounding, [&] {
               volatile double value = exact;
               return std::nearbyint(value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// References: the host's own IEEE arithmetic, with the host's rounding mode where the instruction has one;
-// 16-bit formats by exact rational rounding of a long double result.
+// References: the host's IEEE arithmetic, with the host's rounding mode if the instruction has one. For
+// 16-bit formats, exact rounding of a long double result.
 #include <doctest/doctest.h>
 
 #include <cfenv>
@@ -129,7 +129,8 @@ TEST_CASE("f16 and bf16 arithmetic is rounded once") {
 }
 
 TEST_CASE("fma of 16-bit formats decides ties by what lies far below") {
-  // The product is a tie between two results; the addend, far below float's precision, breaks it.
+  // The product is a tie between two results. The addend, which is too small for float's precision, breaks
+  // the tie.
   struct Case {
     Type type;
     Row row;
@@ -144,7 +145,7 @@ TEST_CASE("fma of 16-bit formats decides ties by what lies far below") {
       {Type::f16, {0x7801, 0x3e00, 0x0001}},
       {Type::f16, {0x7801, 0x3e00, 0x8001}},
       {Type::f16, {0x0401, 0x3800, 0x0001}},
-      // The nearest float of these sums is odd; its neighbour on the other side is a tie.
+      // The nearest float of these sums is odd, and its neighbour on the other side is a tie.
       {Type::f16, {0x24e8, 0x2686, 0x3c00}},
       {Type::f16, {0xa4e8, 0x2686, 0x3c02}},
   };
@@ -209,7 +210,7 @@ TEST_CASE("minima and maxima prefer numbers to NaN and order the zeros") {
   }
 }
 
-// Those of bf16 give a GPU's NaN for any other (docs/decisions/0013-nan-bits.md).
+// For bf16, any other NaN gives a GPU's NaN (docs/decisions/0013-nan-bits.md).
 TEST_CASE("neg, abs and copysign touch the sign bit alone, NaN included but for neg and abs of bf16") {
   for (const Type type : {Type::f16, Type::bf16, Type::f32, Type::f64}) {
     const std::uint64_t sign = std::uint64_t{1} << (ir::bit_size(type) - 1);

@@ -199,7 +199,7 @@ class TestContext final : public Context {
   bool full_;
 };
 
-/// Making one takes as long as compiling a small operation.
+/// Creating one takes as long as compiling a small operation.
 llvm::TargetMachine* target_machine(const Machine& machine) {
   static std::map<std::pair<Isa, unsigned>, std::unique_ptr<llvm::TargetMachine>> made;
   auto& found = made[{machine.isa, machine.opt_level}];
@@ -220,7 +220,7 @@ ir::Module module_of(const Operation& operation, analysis::Analysis& analysis) {
     analysis.residues.emplace_back();
   }
   ir::Inst inst{.op = operation.op, .type = operation.type, .attr = operation.attr, .imm = operation.imm};
-  // Inputs that only a pattern names (an offset's index, a coefficient) are no operands.
+  // Values that only a pattern refers to (the index of an offset, a coefficient) are no operands.
   for (ir::Value value = 0; value < operation.inputs.size(); ++value) {
     bool is_operand = true;
     for (const Input& input : operation.inputs) {
@@ -400,7 +400,7 @@ std::vector<std::vector<std::uint64_t>> combinations(const std::vector<std::vect
   return rows;
 }
 
-/// A generator of its own, so that a failure can be repeated.
+/// A separate generator, so that a failure can be repeated.
 struct Random {
   std::uint64_t state = 0x9e3779b97f4a7c15;
   std::uint64_t operator()() {
@@ -471,8 +471,8 @@ void check_elementwise(const Operation& operation, const Reference& expected,
   for (const Isa isa : isas())
     if (!tries_a_part() || isa == widest)
       compare(operation, {.isa = isa}, rows, expected, same ? same : equal, 32);
-  // Values that all threads share: scalar code differs little between the instruction sets, and what is done
-  // by hand on the least of them is tried every day.
+  // Values that all threads share. Scalar code differs little between the instruction sets, and code for the
+  // least one is tested on every machine.
   Operation scalar = operation;
   for (Input& input : scalar.inputs) input.pattern = uniform();
   scalar.result = uniform();

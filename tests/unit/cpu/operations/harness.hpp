@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emits one operation for 32 lanes, runs it, and returns the result of each lane. The stand-in for control
-// flow: straight-line code, operands read from arrays.
+// Emits one operation for 32 lanes, runs it, and returns the result of each lane. It replaces control flow by
+// straight-line code whose operands are read from arrays.
 #pragma once
 
 #include <array>
@@ -33,14 +33,14 @@ struct Operation {
   std::uint64_t imm = 0;
   std::vector<Input> inputs{};
   analysis::LanePattern result{.kind = analysis::LanePatternKind::varying};
-  /// For a select of several versions of one operand type; how many elements the result has.
+  /// Selects a version if several have the same operand types; the number of elements of the result.
   unsigned elements = 1;
   std::vector<ir::Symbol> symbols{};
   std::vector<ir::Parameter> params{};
 };
 
 /// Returns 0 if only a fraction of the tests runs (QUERN_TEST_FRACTION): LLVM's optimisation takes most of
-/// the time, and the emitters are tested all the same.
+/// the time, and the emitters are tested without it, too.
 std::uint8_t usual_level();
 
 struct Machine {
@@ -52,7 +52,7 @@ struct Machine {
   bool compact = false;
 };
 
-/// The data that the emitted function reads beside its operands.
+/// The data that the emitted function reads in addition to its operands.
 struct Surroundings {
   engine::LaunchState launch{};
   engine::WorkerState worker{};
@@ -62,8 +62,8 @@ struct Surroundings {
 
 class Compiled {
  public:
-  /// `mask`: the running lanes (32 bits set where compiled for full). Lanes of `out` that do not run hold
-  /// anything.
+  /// `mask`: the running lanes (all 32 bits are set if compiled for full). Lanes of `out` that do not run are
+  /// unspecified.
   std::vector<Lanes> run(const std::vector<Lanes>& inputs, std::uint32_t mask = 0xffffffffu,
                          const Surroundings& around = {}) const;
 
@@ -74,14 +74,13 @@ class Compiled {
 };
 
 Compiled compile(const Operation& operation, const Machine& machine);
-/// The assembly, to look at while debugging.
+/// The assembly, for debugging.
 std::string assembly(const Operation& operation, const Machine& machine);
 
 /// `value` in every lane.
 Lanes filled(std::uint64_t value);
 
-/// The instruction sets that this processor has; where a part of the tests is asked for, the
-/// least and the widest.
+/// The instruction sets of this processor; if only a part of the tests runs, the least and the widest one.
 std::vector<Isa> isas();
 const char* name_of(Isa isa);
 
@@ -89,18 +88,18 @@ analysis::LanePattern uniform();
 analysis::LanePattern uniform_constant(std::uint64_t value);
 analysis::LanePattern affine(const analysis::LaneOffsets& pattern);
 
-/// Values to try each operand with; every combination of up to three operands is tried.
+/// Values for each operand; every combination of up to three operands is tested.
 std::vector<std::uint64_t> interesting(ir::Type type);
 
 using Reference = std::function<std::uint64_t(const std::vector<std::uint64_t>&)>;
-/// Compares with `expected` on every combination of `values` (interesting() where empty), vectors on every
-/// instruction set and scalars, with and without a mask. `same` compares the bits of a result: equality where
-/// null.
+/// Compares with `expected` for every combination of `values` (interesting() if empty), for vectors on every
+/// instruction set and for scalars, with and without a mask. `same` compares the bits of a result; null: they
+/// must be equal.
 void check_elementwise(const Operation& operation, const Reference& expected,
                        std::vector<std::vector<std::uint64_t>> values = {},
                        const std::function<bool(std::uint64_t, std::uint64_t)>& same = nullptr);
 
-/// Both NaN, or the same bits.
+/// True if both are NaN or have the same bits.
 bool same_f32(std::uint64_t a, std::uint64_t b);
 bool same_f64(std::uint64_t a, std::uint64_t b);
 bool same_f16(std::uint64_t a, std::uint64_t b);

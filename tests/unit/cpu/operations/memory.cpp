@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads and stores of every layout, element and space, against a plain loop over the lanes.
+// Compares loads and stores of every layout, element and space with a plain loop over the lanes.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 
@@ -25,8 +25,7 @@ constexpr std::size_t kSharedAt = 1 << 14;
 constexpr std::size_t kLocalAt = 1 << 15;
 constexpr std::uint64_t kLocalStride = 272;
 
-/// A window with shared and local memory inside, and readable bytes behind it, where redirected accesses
-/// land.
+/// A window with shared and local memory, and readable bytes after it, where redirected accesses land.
 struct Memory {
   Memory() {
     static const std::vector<std::uint8_t> pattern = [] {
@@ -46,7 +45,7 @@ struct Memory {
   std::vector<std::uint8_t> bytes;
   Surroundings around;
 
-  /// The offset in `bytes` of a lane's address of `space`.
+  /// The offset in `bytes` of a lane's address in `space`.
   std::size_t place(Space space, std::uint64_t address, unsigned lane) const {
     if (space == Space::shared) return kSharedAt + address;
     if (space == Space::local) return kLocalAt + lane * kLocalStride + address;
@@ -59,7 +58,8 @@ struct Memory {
   }
 };
 
-/// Addresses of 32 lanes: a pattern, a base, and the value of the runtime operand it names, if any.
+/// Addresses of 32 lanes: a pattern, a base, and the value of the runtime operand that the pattern refers to,
+/// if any.
 struct Addresses {
   std::string name;
   LanePattern pattern;
@@ -81,7 +81,7 @@ Addresses affine_addresses(const std::string& name, std::int64_t base,
   return made;
 }
 
-/// column * bytes + row * pitch, the pitch known at run time only: two-dimensional blocks.
+/// column * bytes + row * pitch, with a pitch known only at run time: two-dimensional blocks.
 Addresses rows_of(unsigned width, std::int64_t base, std::int64_t bytes, ir::Value coefficient,
                   bool broadcast = false, std::int32_t pitch = 400) {
   Addresses made{.name = "rows of " + std::to_string(width) + (broadcast ? ", one address a row" : "") +
@@ -127,7 +127,7 @@ Addresses same_address(std::int64_t base) {
   return made;
 }
 
-/// Every layout, for accesses of `bytes`; `extra`: the operand that runtime parts name.
+/// Every layout for accesses of `bytes`; `extra`: the operand of runtime parts.
 std::vector<Addresses> all_addresses(std::int64_t bytes, ir::Value extra) {
   const auto make = [&](const char* name, std::int64_t base,
                         std::int64_t (*distance)(std::int64_t, std::int64_t)) {
@@ -448,7 +448,8 @@ TEST_CASE("lanes that do not run may hold any address") {
   Lanes addresses{};
   for (std::size_t lane = 0; lane < 32; ++lane)
     addresses[lane] = lane % 2 == 0 ? memory.address(Space::global, lane * 4) : 0xdead0000beef;
-  memory.around.launch.window_bytes = ~std::uint64_t{0} >> 2;  // no check redirects: the mask alone protects
+  // no check redirects, so only the mask protects
+  memory.around.launch.window_bytes = ~std::uint64_t{0} >> 2;
   for (const Isa isa : isas()) {
     const Operation load{
         .op = Op::load, .type = Type::i32, .attr = {.space = Space::global}, .inputs = {{Type::i64}}};
@@ -471,7 +472,7 @@ TEST_CASE("lanes that do not run may hold any address") {
 
 TEST_CASE("a masked row of addresses that no lane reads is not touched") {
   Memory memory;
-  // Two rows far apart; the second lies outside of any memory, and its lanes do not run.
+  // Two rows far apart. The second one is outside all memory, and its lanes do not run.
   Addresses addresses = rows_of(16, 256, 4, 1);
   addresses.extra_lanes[0] = 0x7fffffff;
   memory.around.launch.window_bytes = ~std::uint64_t{0} >> 2;

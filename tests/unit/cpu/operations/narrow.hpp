@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 16-bit floating-point formats for references: values as doubles, and results rounded from the exact one.
+// 16-bit floating-point formats for references: values as doubles, and results rounded from exact values.
 #pragma once
 
 #include <cmath>
@@ -34,7 +34,8 @@ inline double narrow_value(ir::Type type, std::uint64_t bits) {
   return (bits & 0x8000) != 0 ? -value : value;
 }
 
-/// `value` + a part too small to matter but for ties (its sign), to the nearest even number of the format.
+/// Rounds `value` plus a remainder that only matters for ties (by its sign) to the nearest even number of the
+/// format.
 inline std::uint64_t round_narrow(ir::Type type, double value, int beyond = 0) {
   const auto [fraction_bits, bias] = format_of(type);
   const std::uint64_t sign = std::signbit(value) ? 0x8000 : 0;
@@ -50,14 +51,14 @@ inline std::uint64_t round_narrow(ir::Type type, double value, int beyond = 0) {
   const double rest = scaled - below;
   const auto whole = static_cast<std::uint64_t>(below);
   const bool up = rest > 0.5 || (rest == 0.5 && (away > 0 || (away == 0 && (whole & 1) != 0)));
-  // Counting numbers of the format: the exponent's steps and the fraction's are one sequence.
+  // Counts the numbers of the format: the steps of exponent and fraction form one sequence.
   const std::uint64_t start = static_cast<std::uint64_t>(exponent - (1 - bias)) << fraction_bits;
   const std::uint64_t magnitude = start + whole + (up ? 1 : 0);
   return sign | (magnitude > infinity ? infinity : magnitude);
 }
 
-/// x op y (+ z), exact, rounded once. The products and sums of 16-bit numbers are exact in double, or exact
-/// but for an error that TwoSum gives.
+/// x op y (+ z), exact, and then rounded once. Products and sums of 16-bit numbers are exact in double,
+/// except for an error that TwoSum computes.
 inline std::uint64_t narrow_exact(ir::Type type, ir::Op op, double x, double y, double z) {
   volatile double a = op == ir::Op::fadd || op == ir::Op::fsub ? x : x * y;
   volatile double b = op == ir::Op::fadd ? y : op == ir::Op::fsub ? -y : z;

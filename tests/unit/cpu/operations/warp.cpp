@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// References follow the pseudo-code of the PTX ISA for shfl.sync, and its words for vote.sync and match.sync.
+// The references follow the pseudocode of the PTX ISA for shfl.sync, and its text for vote.sync and
+// match.sync.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -80,8 +81,8 @@ void check_shuffle(const Operation& operation, const Lanes& b, const Lanes& c,
 }
 
 constexpr ShuffleMode kModes[] = {ShuffleMode::up, ShuffleMode::down, ShuffleMode::bfly, ShuffleMode::idx};
-/// The clamp and segment operands that CUDA's intrinsics make for widths of 32, 16, 8 (up: clamp 0), and odd
-/// ones.
+/// The clamp and segment operands that CUDA's intrinsics use for widths of 32, 16, 8 (up: clamp 0), and
+/// unusual ones.
 constexpr std::uint64_t kClamps[] = {0x1f, 0x00, 0x101f, 0x1000, 0x181f, 0x1800, 0x1f1f, 0x0507};
 
 }  // namespace

@@ -21,8 +21,8 @@
 namespace quern::test {
 namespace {
 
-/// fill: out[t] = 3 t + 7. stray: thread 37 writes to `address`, in line 42 of stray.cu. spin: until *out is
-/// not 0.
+/// fill: out[t] = 3 t + 7. stray: thread 37 writes to `address`, in line 42 of stray.cu. spin: runs until
+/// *out is not 0.
 constexpr const char* kText = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -131,7 +131,7 @@ void cancel(Device& device, unsigned block) {
     print("cancelled", static_cast<std::uint64_t>(device.plugin->cancel_context()));
   }).join();
   device.finish();
-  device.launch("fill", block);  // the context lives on
+  device.launch("fill", block);  // the context still exists
   print("result", device.finish());
 }
 
@@ -154,8 +154,8 @@ void print_counters(const QuernCpuPlugin& plugin) {
   print("texts_from_bundles", counted.texts_from_bundles);
 }
 
-/// Writes a bundle of the text to the file that QUERN_TEST_BUNDLE names: for the block, and every instruction
-/// set. No device is open.
+/// Writes a bundle of the text to the file in QUERN_TEST_BUNDLE, for the block and every instruction set. No
+/// device is open.
 int write_bundle_file(const char* library, unsigned block) {
   void* const loaded = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (loaded == nullptr) return 2;

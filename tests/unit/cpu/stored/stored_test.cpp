@@ -70,7 +70,7 @@ struct Store {
     return found;
   }
 
-  /// Puts other content into all entries of that kind, under right checksums.
+  /// Replaces the content of all entries of that kind; their checksums are correct.
   void replace(cache::EntryKind kind, const std::string& content) const {
     const auto all = entries(kind);
     REQUIRE_FALSE(all.empty());

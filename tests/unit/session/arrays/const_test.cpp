@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays are handles: const elements are those of DeviceArray<const T> and of read-only arrays; through
-// libquern alone.
+// Arrays are handles: const applies to elements in DeviceArray<const T> and in read-only arrays. Uses
+// libquern only.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
@@ -47,7 +47,7 @@ static_assert(std::is_same_v<decltype(std::declval<const Floats&>().data()), flo
 static_assert(std::is_same_v<decltype(std::declval<ConstFloats&>().data()), const float*>);
 static_assert(std::is_same_v<decltype(std::declval<ConstFloats&>().item()), float>);
 
-// Elements become const, and stay const.
+// Elements can become const, but not the reverse.
 static_assert(std::is_convertible_v<Floats, ConstFloats> && std::is_convertible_v<Matrix, ConstMatrix>);
 static_assert(std::is_convertible_v<Matrix, ConstFloats> && std::is_convertible_v<ConstMatrix, ConstFloats>);
 static_assert(!std::is_constructible_v<Floats, ConstFloats> && !std::is_constructible_v<Floats, ConstMatrix>);
@@ -86,7 +86,7 @@ TEST_CASE("const elements are read, viewed and passed to kernels that only read,
   CHECK_FALSE(array.is_read_only());
   CHECK(constant.copy_to_host() == std::vector<float>{1, 2, 3});
   CHECK(constant(2).item() == 3);
-  array.assign(5.0f);  // the same memory
+  array.assign(5.0f);  // the array refers to the same memory
   CHECK(constant(0).item() == 5);
   CHECK(constant.data() == array.data());
   CHECK(constant.cuda_array_interface().read_only);
@@ -99,7 +99,7 @@ TEST_CASE("const elements are read, viewed and passed to kernels that only read,
   CHECK(holds(message([&] { module.kernel("write")(config)(constant); }), "read-only"));
   CHECK(holds(message([&] { session.to_device(NDArray::of({1.f, 2.f, 3.f}), {.to = constant}); }),
               "read-only"));
-  // Without its type an array of const elements is refused at run time.
+  // An array of const elements without a static type is refused at run time.
   const DeviceNDArray& untyped = constant;
   CHECK(holds(message([&] { untyped.assign(1.0f); }), "cannot write to float32 with shape (3,)"));
   CHECK(array.copy_to_host() == std::vector<float>{5, 5, 5});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack through libquern alone. Expected numbers: those of dlpack.h, version 1.3.
+// DLPack with libquern only. The expected numbers are those of dlpack.h, version 1.3.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
@@ -17,7 +17,7 @@ using quern::test::message;
 
 namespace {
 
-/// As dlpack.h numbers them: code, bits.
+/// Code and bits, as in dlpack.h.
 struct Coded {
   Dtype dtype;
   int code;
@@ -30,7 +30,7 @@ constexpr Coded kCoded[] = {
     {Dtype::complex64, 5, 64}, {Dtype::complex128, 5, 128}, {Dtype::bool_, 6, 8},
 };
 
-/// A producer's tensor of two elements; counts the calls of its deleter.
+/// A producer's tensor with two elements. It counts the calls of its deleter.
 struct Foreign {
   static inline int given_back = 0;
   std::int64_t shape[1] = {2};
@@ -52,7 +52,7 @@ struct Foreign {
     legacy.tensor = tensor;
     legacy.deleter = [](dlpack::ManagedTensor*) { ++given_back; };
   }
-  /// Why a host array is not made of it; both ABIs say the same.
+  /// The reason why no host array can be made from it. Both ABIs must give the same reason.
   std::string refusal() {
     const std::string text = message([&] { (void)from_dlpack(&managed); });
     CHECK(message([&] { (void)from_dlpack(&legacy); }) == text);
@@ -155,7 +155,7 @@ TEST_CASE("any minor version of the ABI is taken; of another major one only the 
   foreign.managed.tensor.strides = nullptr;  // before 1.2
   CHECK(from_dlpack(&foreign.managed).is_c_contiguous());
   Foreign::given_back = 0;
-  // In another major version, the fields behind the flags may be anywhere: here they are invalid.
+  // In another major version, the fields after the flags may be anywhere. Here they are invalid.
   std::memset(static_cast<void*>(&foreign.managed.tensor), 0x5a, sizeof foreign.managed.tensor);
   const Session session("cpu");
   for (const std::uint32_t major : {0u, 2u}) {

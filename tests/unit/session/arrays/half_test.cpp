@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// float16 and bfloat16 all the way: host array, device, kernel and back, files, other libraries.
+// float16 and bfloat16 from host array to device, kernel and back, in files, and in other libraries.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
@@ -31,7 +31,8 @@ extern "C" __global__ void swap_pair(Pair* p) {
   p->b = __float2bfloat16(h);
 })";
 
-/// 1, -2.5, 0.1 and 1000 and their doubles, as IEEE 754 and the upper half of binary32 spell them.
+/// The bits of 1, -2.5, 0.1 and 1000 and of their doubles, according to IEEE 754 and as the upper half of
+/// binary32.
 struct Bits {
   const char* kernel;
   const char* typestr;

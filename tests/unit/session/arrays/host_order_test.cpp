@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host array that queued work is still to fill, given to further work: the values arrive first, as in CUDA,
-// where a copy to pageable memory has ended when its call returns.
+// A host array that queued work will fill is passed to further work: the values arrive first, as in CUDA,
+// where a copy to pageable memory is complete when its call returns.
 #include <cuda.h>
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
@@ -46,8 +46,8 @@ struct Bench {
   }
 };
 
-/// Stops a stream. A thread opens it: at once when it is told to, else after a while, so that calls may wait
-/// for the stream's work; a call that does not wait has returned by then.
+/// Stops a stream. A thread opens it again: at once when requested, otherwise after some time, so that calls
+/// may wait for the stream's work. A call that does not wait has returned by then.
 class Hold {
  public:
   Hold(const Bench& bench, StreamView stream)
@@ -83,7 +83,7 @@ NDArray host_array(int value) {
 int first(const DeviceNDArray& array) { return array(0).item<int>(); }
 int last(const DeviceNDArray& array) { return array(-1).item<int>(); }
 
-/// Two launches on one stream; the second one changes the first half only.
+/// Two launches on one stream. The second one changes only the first half.
 template <class Array>
 void launch_twice(const Bench& bench, StreamView stream, Array& array) {
   Hold hold(bench, stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host program's own driver calls, and allocators, through libquern alone.
+// Driver calls of a host program, and allocators, with libquern only.
 #include <cuda.h>
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
@@ -23,7 +23,7 @@ F* driver(const Session& session, const char* name) {
   return reinterpret_cast<F*>(driver_function(session.device(), name));
 }
 
-/// A program's own allocator over the driver's functions, counting.
+/// An allocator of the program that uses the driver's functions and counts calls.
 struct Counting {
   struct Counts {
     std::map<void*, std::size_t> live;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leak report at exit, of a process of its own: this program again.
+// The leak report at exit, tested in a child process that runs this program again.
 #include <doctest/doctest.h>
 #include <unistd.h>
 #include <quern/quern.hpp>
@@ -30,13 +30,14 @@ std::string child(const std::string& environment) {
 
 TEST_CASE("child: leaves an array and a stream behind") {
   if (std::getenv("QUERN_TEST_LEAK") == nullptr) return;
-  // Static objects have been destroyed when the report is made, and are no leak: these are never destroyed.
+  // Static objects have been destroyed when the report is made, so they are no leaks. These objects are never
+  // destroyed.
   const Session session("cpu");
   static const auto* const left = new DeviceNDArray(session.device_array({100}, Dtype::float32));
   static const auto* const stream = new Stream(session.stream());
   CHECK(left->size() == 100);
   CHECK(stream->query());
-  (void)session.device_array({50}, Dtype::float32);  // dropped: pending, no leak
+  (void)session.device_array({50}, Dtype::float32);  // released, but still pending: no leak
 }
 
 TEST_CASE(
@@ -46,7 +47,7 @@ TEST_CASE(
   CHECK(holds(report, "device     live 1 (400 bytes), pending 1 (200 bytes)"));
   CHECK(holds(report, "stream     live 1"));
   CHECK(holds(report, "device of 400 bytes made at\n    "));
-  // The first frame is this program's, not the library's.
+  // The first frame is in this program and not in the library.
   const std::string site = report.substr(report.find("device of 400 bytes made at\n"));
   CHECK(holds(site.substr(0, site.find('\n', 30)), "/exe+0x"));
   CHECK_FALSE(holds(child("QUERN_LEAK_REPORT=1 QUERN_TRACK_ALLOCATIONS=0"), "made at"));

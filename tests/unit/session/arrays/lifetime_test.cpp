@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lifetime of memory: memory that queued work uses lives until that work has run; a fault ends all of it.
+// Lifetime of memory: memory that queued work uses lives until that work has run. After a fault, all of it is
+// released.
 #include <cuda.h>
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
@@ -49,7 +50,7 @@ F* driver(const Session& session, const char* name) {
   return reinterpret_cast<F*>(driver_function(session.device(), name));
 }
 
-/// A stream of the program's own that no other is ordered with. It is never destroyed.
+/// A stream of the program that is not ordered with other streams. It is never destroyed.
 StreamView free_stream(const Session& session) {
   CUcontext popped = nullptr;
   CUstream stream = nullptr;
@@ -77,7 +78,7 @@ class Gate {
   std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-/// The same by a kernel, so that other streams' callbacks go on.
+/// Does the same with a kernel, so that callbacks on other streams continue.
 class KernelGate {
  public:
   explicit KernelGate(const Session& session)
@@ -106,14 +107,14 @@ class PooledSession : public Session {
   PooledSession& operator=(const PooledSession&) = delete;
 };
 
-/// Another library's array; its memory counts as alive as long as `owner`.
+/// An array of another library. Its memory counts as alive as long as `owner` lives.
 struct Foreign {
   DeviceNDArray memory;
   std::shared_ptr<int> owner = std::make_shared<int>();
   CudaArrayInterface cuda_array_interface() const { return memory.cuda_array_interface(); }
 };
 
-/// The same by DLPack; `released` counts the calls of its deleter.
+/// The same with DLPack; `released` counts the calls of the deleter.
 struct Tensor {
   dlpack::ManagedTensorVersioned managed;
   std::int64_t shape[1] = {kCount};
@@ -232,7 +233,7 @@ TEST_CASE("a queued kernel keeps another library's memory until it has run, then
   CHECK(owner.expired());
   CHECK(tensor.released == 1);
   CHECK(memory(5).item<float>() == 7);
-  // If the work has already run, the memory ends with its last view, without a call of the session's.
+  // If the work has run already, the memory is released with its last view, without a call of the session.
   Tensor second(memory);
   imported = from_dlpack(session, &second.managed);
   add_one({.grid = 1, .block = kCount})(imported);

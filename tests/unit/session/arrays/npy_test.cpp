@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npy files, both ways. Expected files: NumPy's own (numpy_records.py beside this file prints them).
+// Reading and writing .npy files. The expected files come from NumPy (numpy_records.py in this folder prints
+// them).
 #include <doctest/doctest.h>
 #include <unistd.h>
 #include <quern/quern.hpp>
@@ -23,7 +24,7 @@ using quern::test::message;
 
 namespace {
 
-/// A file of this process's own.
+/// A file name that is unique to this process.
 struct TemporaryFile {
   std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("quern-npy-" + std::to_string(getpid()) + ".npy");
@@ -40,7 +41,7 @@ NDArray load(const NumpyRecords& file) {
   return NDArray::load_npy(TemporaryFile(std::string_view(file.bytes, file.size)).path);
 }
 
-/// The contents of a file: the header's dict, without its padding, and the data.
+/// The contents of a file: the dict of the header without its padding, and the data.
 struct Parts {
   std::string dict;
   std::string data;
@@ -62,7 +63,7 @@ Parts written(const NDArray& array) {
 struct Inner {
   float x, y;
 };
-/// As numpy_records.py has it, align=True.
+/// As in numpy_records.py, with align=True.
 struct Cell {
   std::int8_t kind;
   Inner place;

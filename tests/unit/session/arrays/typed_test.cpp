@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays whose element type and number of dimensions the compiler knows, structs that describe themselves,
-// and the twins that do not throw; through libquern alone.
+// Arrays with static element type and number of dimensions, structs that describe themselves, and the
+// functions that do not throw. Uses libquern only.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
@@ -33,7 +33,7 @@ std::vector<float> counting(std::size_t count) {
   return values;
 }
 
-/// An mdspan of a library's own, as C++20 programs have them.
+/// An mdspan of a library, as used in C++20 programs.
 struct ForeignSpan {
   using element_type = const float;
   const float* data;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers to callers of all kinds: those with older and newer headers, those who pass null, and those who mix
-// up handles.
+// Calls with all kinds of arguments: from callers with older and newer headers, with null, and with wrong
+// handles.
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -12,7 +12,7 @@ using namespace c;
 
 namespace {
 
-// The structs as the header of version 3 had them.
+// The structs of the header of version 3.
 struct OldCudaArray {
   std::uint32_t struct_bytes, version;
   void* data;
@@ -39,7 +39,7 @@ struct OldSource {
   const char* const* options;
   std::size_t option_count;
 };
-/// A struct of a header to come.
+/// A struct of a future header.
 template <class T>
 struct Newer {
   T known;
@@ -67,7 +67,7 @@ struct Everything {
 
 using Call = std::function<QuernStatus(std::uint64_t)>;
 
-// Places for results, which failing calls leave alone.
+// Places for results, which failing calls must not change.
 std::uint64_t place[64];
 void* address;
 template <class Handle>
@@ -75,7 +75,7 @@ Handle* out() {
   return reinterpret_cast<Handle*>(place);
 }
 
-/// Every function that begins with a session, the rest of its arguments valid or, if necessary, null.
+/// Every function that begins with a session. The other arguments are valid or, if necessary, null.
 QuernSource empty_source() {
   QuernSource source{};
   source.struct_bytes = sizeof source;
@@ -217,7 +217,7 @@ TEST_CASE("handles that are null, invented, released or of another kind are refu
   CHECK(address == nullptr);
   for (const std::uint64_t id : {std::uint64_t{0}, released, ~std::uint64_t{0}})
     CHECK(quern_release(id) == QUERN_BAD_HANDLE);
-  // In the places of other arguments, too.
+  // The same for other arguments.
   std::uint32_t flag = 0;
   const QuernArgument argument = array_argument({all.stream.id()});
   CHECK(quern_launch(all.kernel, &kLaunch, &argument, 1) == QUERN_BAD_HANDLE);
@@ -462,7 +462,7 @@ TEST_CASE("a caller of version 3 is answered as before, and nothing is written b
   CHECK(old.array.version == 3);
   CHECK(old.array.shape[0] == 4);
   CHECK(std::strcmp(old.array.typestr, "<f4") == 0);
-  // The bytes behind the struct are not taken for the element type.
+  // The bytes after the struct must not be used as the element type.
   Array view;
   QUERN_GOOD(quern_array_adopt(all.session, array, nullptr, nullptr, view.place()));
   CHECK(values_of<float>(view, 4) == std::vector<float>{1, 2, 3, 4});

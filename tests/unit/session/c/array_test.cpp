@@ -22,7 +22,7 @@ struct Particle {
     std::uint8_t flags[2];
   } tag;
 };
-/// Particle as a record, its parts in statics, as a binding would keep them.
+/// Particle as a record. Its parts are static objects, as a language binding would keep them.
 QuernElement particle() {
   static const std::int64_t three[] = {3}, two[] = {2};
   static const QuernField tag_fields[] = {{"kind", {QUERN_INT16, 0, 0, nullptr}, 0, 0, 0, nullptr},

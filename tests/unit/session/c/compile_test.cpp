@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI: saved modules, work in the background, compiling without a device, counts of the cache.
+// The C ABI: saved modules, work in the background, compiling without a device, cache counts.
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -225,7 +225,7 @@ TEST_CASE("C: the cache is counted, bounded and cleared") {
   Session bounded;
   QUERN_GOOD(quern_session_open_with("cpu", &options, bounded.place()));
   CHECK(cache_stats().max_bytes == 12345);
-  // A caller of version 6 has no such fields.
+  // A caller of version 6 does not have such fields.
   options.struct_bytes = 16;
   options.compile_cache_bytes = 777;
   QUERN_GOOD(quern_session_open_with("cpu", &options, bounded.place()));

@@ -189,7 +189,7 @@ TEST_CASE("native handles are those that the driver knows") {
             &expected, static_cast<CUmodule>(cu_module), "scale") == CUDA_SUCCESS);
   CHECK(cu_function == expected);
 
-  // A launch by the program itself, on an array's address.
+  // The program itself launches the kernel with the address of an array.
   const Array array = to_device(session, QUERN_FLOAT32, std::vector<float>{1, 2, 3});
   void* address = description_of(array).data;
   float by = 4;
@@ -198,7 +198,7 @@ TEST_CASE("native handles are those that the driver knows") {
                                                                     1, 1, 3, 1, 1, 0, nullptr, parameters,
                                                                     nullptr) == CUDA_SUCCESS);
   CHECK(values_of<float>(array, 3) == std::vector<float>{4, 8, 12});
-  // An address is an argument as well.
+  // An address is also a valid argument.
   QuernArgument argument{};
   argument.kind = QUERN_ARGUMENT_ADDRESS;
   argument.data = address;
@@ -321,7 +321,7 @@ TEST_CASE("a host array of two launches on one stream goes to the second one wit
     QUERN_GOOD(launch(hold, launch_of(1, 1, stream), flag.arguments()));
     QUERN_GOOD(
         launch(scale, launch_of(1, 4, stream), {host_argument(QUERN_ARGUMENT_IN_OUT, all.array), factor}));
-    // The next call waits for the values; one that did not would be back by then.
+    // The next call waits for the values. A call that does not wait would return earlier.
     std::thread opener([&flag] {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       flag.open();
@@ -456,7 +456,7 @@ def times(x):
   QUERN_GOOD(launch(kernel, launch_of(1, 32), {argument}));
   CHECK(values_of<float>(array, 3) == std::vector<float>{20, 40, 60});
   QUERN_FAILS(QUERN_USAGE, "NOTHING", quern_module_bind(module, "NOTHING", &value.array, bound.place()));
-  // Source in other languages has its types already.
+  // Source in other languages already contains the types.
   const Kernel scale = kernel_of(session, kScalePtx, "scale");
   QUERN_FAILS(QUERN_UNSUPPORTED, "its source gives its types",
               quern_kernel_specialise(scale, "float32", special.place()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launch through the C functions needs no heap memory after the first. The kernels do run: only the
+// A launch through the C functions needs no heap memory after the first one. The kernels do run; only the
 // device's own allocations inside the driver's call are not counted.
 #include <atomic>
 #include <cstdlib>
@@ -59,7 +59,7 @@ CUresult launch_uncounted(CUfunction function, unsigned gx, unsigned gy, unsigne
   return result;
 }
 
-/// A session on the CPU device whose launches do not count.
+/// A session on the CPU device whose launches do not count allocations.
 Session watched_session() {
   const auto driver = quern::session::open_cpu_driver();
   REQUIRE(driver);
@@ -72,7 +72,7 @@ Session watched_session() {
   return session;
 }
 
-/// Allocations of this thread in the second and third of three calls.
+/// The allocations of this thread in the second and third of three calls.
 std::uint64_t allocations_of(const std::function<void()>& action) {
   action();
   allocations = 0;

@@ -11,7 +11,7 @@ using quern::test::output_of;
 
 namespace {
 
-// printf("n is %d\n", n) and assert(0), as nvcc has them.
+// printf("n is %d\n", n) and assert(0), as nvcc compiles them.
 constexpr const char* kTalkPtx = R"(.version 6.0
 .target sm_50
 .address_size 64

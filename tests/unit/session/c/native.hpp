@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests that make driver calls of their own.
+// For tests that make driver calls themselves.
 #pragma once
 
 #include <cuda.h>
@@ -8,7 +8,7 @@
 
 namespace c {
 
-/// Makes the session's context current, for calls of the program's own.
+/// Makes the session's context current for driver calls of the program.
 struct Current {
   QuernSession session;
   explicit Current(QuernSession in) : session(in) {

@@ -73,7 +73,7 @@ TEST_CASE("a session's time limit and a launch's end kernels that run for longer
     QUERN_GOOD(launch(hold, limited, flag.arguments()));
     QUERN_FAILS(QUERN_DEVICE_FAULT, "it ran for longer than 0.1 s", quern_session_synchronize(session));
   }
-  // A caller who was compiled before there were limits gives what stands behind his struct no meaning.
+  // For a caller that was compiled before limits existed, the bytes after its struct must have no meaning.
   const Session session = open_cpu();
   const Kernel scale = kernel_of(session, kScalePtx, "scale");
   const Array array = to_device(session, QUERN_FLOAT32, std::vector<float>{1});
@@ -145,7 +145,7 @@ TEST_CASE("devices are counted and described, each under the label that opens it
   QUERN_GOOD(quern_session_device(session, &same));
   CHECK(std::memcmp(&info, &same, sizeof info) == 0);
 
-  // The same facts from the driver itself.
+  // Compares with the same facts from the driver.
   const auto attribute = driver<decltype(cuDeviceGetAttribute)>(session, "cuDeviceGetAttribute");
   const auto asked = [&](CUdevice_attribute which) {
     int value = 0;

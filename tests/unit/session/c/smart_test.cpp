@@ -51,7 +51,7 @@ TEST_CASE("launches move a smart array to the device once; the host's side follo
   Array device;
   QUERN_GOOD(quern_smart_device(smart, device.place()));
   CHECK(values_of<float>(device, 4) == std::vector<float>{9, 18, 27, 100});
-  // A side that is written to without a new request is the newest all the same.
+  // A side that is written to without a new request is nevertheless the newest.
   device.reset();
   QUERN_GOOD(launch(scale, launch_of(1, 4), arguments));
   data[0] = 50;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events through the C functions: quern's own, the driver's special ones, and the program's.
+// Streams and events through the C functions: quern's streams, the driver's special ones, and those of the
+// program.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -263,7 +264,8 @@ TEST_CASE("a cancelled stream's launches end, who waits for them is told, and th
     answer = quern_stream_synchronize(stream);
   });
   while (!called) std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // by then it waits, or begins to be too late
+  // by then the other thread waits, or begins too late to test anything
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
   QUERN_GOOD(quern_stream_cancel(stream));
   waiting.join();
   CHECK(answer == QUERN_CANCELLED);

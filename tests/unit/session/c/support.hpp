@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the tests of the C ABI. It includes only quern.h: the tests see what a C program sees.
+// Shared by the tests of the C ABI. It includes only quern.h, so the tests see what a C program sees.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ inline bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// A handle that is released at the end.
+/// A handle that is released at the end of its scope.
 template <class Handle>
 class Own {
  public:
@@ -36,7 +36,7 @@ class Own {
   ~Own() { reset(); }
   operator Handle() const { return handle_; }  // NOLINT(google-explicit-constructor)
   std::uint64_t id() const { return handle_.id; }
-  /// The place where a function stores a new handle.
+  /// The address at which a function stores a new handle.
   Handle* place() {
     reset();
     return &handle_;
@@ -60,13 +60,13 @@ using Deferral = Own<QuernDeferral>;
 
 }  // namespace c
 
-/// The call succeeds.
+/// Checks that the call succeeds.
 #define QUERN_GOOD(...)                                    \
   do {                                                     \
     const QuernStatus status_ = (__VA_ARGS__);             \
     REQUIRE_MESSAGE(status_ == QUERN_OK, c::last_error()); \
   } while (false)
-/// The call fails with that status, and the message says that.
+/// Checks that the call fails with that status, and that the message contains the text.
 #define QUERN_FAILS(status, part, ...)                               \
   do {                                                               \
     CHECK((__VA_ARGS__) == (status));                                \
@@ -81,7 +81,7 @@ inline Session open_cpu() {
   return session;
 }
 
-/// One thread an element: x[i] *= by.
+/// x[i] *= by, with one thread for each element.
 inline constexpr const char* kScalePtx = R"(.version 6.0
 .target sm_50
 .address_size 64
@@ -158,7 +158,7 @@ inline QuernStatus launch(QuernKernel kernel, const QuernLaunch& launch,
   return quern_launch(kernel, &launch, arguments.data(), arguments.size());
 }
 
-/// A host array's description, which must live as long as the calls that read it.
+/// The description of a host array. It must live as long as the calls that read it.
 struct Host {
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
@@ -216,7 +216,7 @@ inline QuernMemoryStats stats_of(QuernSession session, QuernMemoryKind kind) {
   return stats;
 }
 
-/// A function of the Driver API, of the session's own driver.
+/// A function of the Driver API, from the session's driver.
 template <class F>
 F* driver(QuernSession session, const char* name) {
   void* address = nullptr;
@@ -224,8 +224,8 @@ F* driver(QuernSession session, const char* name) {
   return reinterpret_cast<F*>(address);
 }
 
-/// A flag in mapped memory that the kernel `hold` waits for. Opened at the end, so that nothing waits for
-/// ever.
+/// A flag in mapped memory for which the kernel `hold` waits. It is set at the end, so that nothing waits
+/// forever.
 struct Flag {
   Array array;
   Array count;

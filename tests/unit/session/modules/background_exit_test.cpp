@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// main() returns while modules load and kernels are prepared in the background; some handles are static. The
-// test is that the process ends with status 0.
+// main() returns while modules are loading and kernels are being prepared in the background; some handles are
+// static. The test passes if the process ends with status 0.
 #include <quern/quern.hpp>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiling before the first launch, and on threads of quern's.
+// Compiling before the first launch, and on quern's threads.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ int run(const Session& session, const Module& module) {
   return x.copy_to_host()[31];
 }
 
-/// Kernel Python whose code this process does not have.
+/// Kernel Python that this process has not compiled.
 std::string fresh_python() {
   static std::atomic<int> count{0};
   return "from numba import cuda\n@cuda.jit\ndef scale(x, factor):\n    i = cuda.grid(1)\n    if i < x.size "
@@ -71,7 +71,7 @@ class Generations {
   std::atomic<int> count_{0};
 };
 
-/// Holds all compilations of a session until it is let go.
+/// Delays all compilations of a session until it is released.
 class Hold {
  public:
   explicit Hold(const Session& session) : session_(session) {
@@ -259,7 +259,7 @@ TEST_CASE("a handle that goes cancels its work, a detached one does not") {
     hold.let_go();
     last.wait();
   }
-  // Both were queued in front of the last one, and up to four are done at once.
+  // Both were queued before the last one, and up to four are compiled at the same time.
   for (int i = 0; i < 5000 && session.compile_stats().nvrtc_runs < 6; ++i) std::this_thread::sleep_for(1ms);
   const CompileStats before = session.compile_stats();
   CHECK(before.nvrtc_runs == 6);
@@ -304,8 +304,8 @@ TEST_CASE("a forked child is told that work in progress is not done there, and c
       const bool told = error.code() == ErrorCode::driver && holds(error.what(), "this process was forked");
       status = told && !pending.ready() ? 0 : 2;
     }
-    // While the parent's thread is inside NVRTC, its library is of no use in the child: an error, no
-    // deadlock.
+    // While the parent's thread is inside NVRTC, the library cannot be used in the child. This must be an
+    // error and not a deadlock.
     CompileRequest request;
     request.source = fresh_source();
     if (status == 0 && try_compile_source(request).errors().front().code != "process-forked") status = 3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of the cache on disk. The test's environment names its folder.
+// Counts of the disk cache. The test's environment selects its folder.
 #include <doctest/doctest.h>
 #include <quern/quern.h>
 #include <quern/quern.hpp>
@@ -12,7 +12,7 @@ using namespace quern;
 
 namespace {
 
-/// Before anything asks for the store, which the first request opens.
+/// Called before anything uses the store, which the first request opens.
 const std::string& folder() {
   static const std::string made = [] {
     std::string name = (std::filesystem::temp_directory_path() / "quern-stats-XXXXXX").string();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules over a driver that remembers; NVRTC is the machine's own.
+// Modules with a driver that records calls. NVRTC is that of this machine.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -24,7 +24,7 @@ template <class T> __global__ void scale(T* x, T a) { *x *= a; }
 
 struct Setup {
   FakeDriver fake;
-  std::vector<std::string> loaded;  // the first bytes of every image that the driver was given
+  std::vector<std::string> loaded;  // the first bytes of every image that the driver received
   std::shared_ptr<session::SessionState> state =
       std::make_shared<session::SessionState>(fake.device(), fake.context());
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes python_values.txt: expressions of Kernel Python and what CPython and NumPy make of them.
+"""Writes python_values.txt: expressions of Kernel Python with their values in CPython and NumPy.
 
   tests/unit/session/modules/python_values.py > tests/unit/session/python_values.txt
 """

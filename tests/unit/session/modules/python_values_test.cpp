@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The results of Kernel Python on the device, against CPython and NumPy: python_values.txt, written by
+// Compares the results of Kernel Python on the device with CPython and NumPy: python_values.txt, written by
 // python_values.py.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
@@ -39,7 +39,7 @@ std::vector<Row> read_rows() {
   return rows;
 }
 
-/// Within a few units of the last place, or of 1 if the result is a difference near 0.
+/// Compares within a few units in the last place, or of 1 if the result is a difference close to 0.
 bool near(double value, double expected) {
   if (std::isnan(expected)) return std::isnan(value);
   return value == expected || std::abs(value - expected) <= 4e-15 * std::max(1.0, std::abs(expected));

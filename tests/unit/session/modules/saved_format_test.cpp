@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of saved modules, as they may come from others.
+// Saved modules as bytes from an untrusted source.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -48,7 +48,7 @@ SavedModule sample(const abi::PtxImage& main = image()) {
 
 std::string written(const SavedModule& module) { return session::write_saved(module).value(); }
 
-/// The same bytes with the checksum that they should have: as someone may write who means harm.
+/// The same bytes with a correct checksum, as an attacker could write them.
 std::string with_checksum(std::string bytes) {
   const std::string hashed = bytes.substr(0, 20) + bytes.substr(52);
   const base::Digest digest = base::sha256(std::as_bytes(std::span(hashed)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules that are saved, and run without their source.
+// Modules that are saved, and then run without their source.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
@@ -115,7 +115,7 @@ TEST_CASE("a saved module of CUDA C++ runs as the original does, without NVRTC")
   const Folder folder;
   const Module original =
       on_cpu().load_cuda(kCuda, {.name_expressions = {"scale<double>"}, .file_name = "gain.cu"});
-  original.kernel("scale<float>");  // a module of its own
+  original.kernel("scale<float>");  // a separate module
   original.save(folder / "gain.quern");
   const Session other({.device = "cpu", .isolated = true});
   const Module loaded = other.load_saved(folder / "gain.quern");
@@ -131,7 +131,7 @@ TEST_CASE("a saved module of CUDA C++ runs as the original does, without NVRTC")
   CHECK(loaded.kernel_names() == original.kernel_names());
   CHECK(loaded.kernel("amplify").signature() == original.kernel("amplify").signature());
   REQUIRE(loaded.log().size() == original.log().size());
-  REQUIRE_FALSE(loaded.log().empty());  // of the unused variable
+  REQUIRE_FALSE(loaded.log().empty());  // about the unused variable
   CHECK(to_string(loaded.log()) == to_string(original.log()));
 }
 

@@ -82,7 +82,7 @@ TEST_CASE("a session that cancels a compilation does not cancel another one's of
   std::atomic<int> signs{0};
   cancels.set_progress([&](const Progress& progress) {
     begun = begun || progress.stage == ProgressStage::compile;
-    // Held until the other session has asked for the same source.
+    // Held until the other session has requested the same source.
     for (int i = 0; i < 200 && signs == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return progress.done < 2;
   });

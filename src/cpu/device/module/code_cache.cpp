@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/device/code_cache.hpp"
+#include "cpu/device/module/code_cache.hpp"
 
 #include <algorithm>
 #include <atomic>
 
 #include "cache/memory_cache.hpp"
-#include "cpu/device/bundled.hpp"
+#include "cpu/device/module/bundled.hpp"
 
 namespace quern::cpu::device {
 namespace {

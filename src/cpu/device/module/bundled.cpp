@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/device/bundled.hpp"
+#include "cpu/device/module/bundled.hpp"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,8 @@
 #include "base/log.hpp"
 #include "cache/bundle.hpp"
 #include "cpu/code/build_id.hpp"
-#include "cpu/device/limits.hpp"
-#include "cpu/device/read_ptx.hpp"
-#include "cpu/device/stored.hpp"
+#include "cpu/device/module/read_ptx.hpp"
+#include "cpu/device/module/stored.hpp"
 
 namespace quern::cpu::device {
 namespace {

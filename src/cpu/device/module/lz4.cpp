@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/device/lz4.hpp"
+#include "cpu/device/module/lz4.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -103,7 +103,7 @@ CUresult cuGraphDestroy(CUgraph handle) {
     std::shared_ptr<Graph> graph;  // destroyed after the lock
     const LockGuard lock(graph_mutex());
     graph = driver.find(handle);
-    require(!graph->owned && !is_captured_into(*graph));
+    require(!graph->owned && !is_captured_within(*graph));
     forget_handles(driver, *graph);
   });
 }
@@ -212,6 +212,7 @@ CUresult cuGraphDestroyNode(CUgraphNode handle) {
     node = driver.find(handle);
     require(!manages_memory(node->contents), CUDA_ERROR_NOT_SUPPORTED);
     require(!is_captured_into(*node->graph));
+    for (const auto& inner : graphs_of(node->contents)) require(!is_captured_within(*inner));
     take_node(driver, *node);
   });
 }
@@ -247,7 +248,7 @@ CUresult cuUserObjectRetain(CUuserObject object, unsigned count) {
   return entry([&] {
     Driver& driver = Driver::get();
     require(count > 0 && count <= std::numeric_limits<int>::max());
-    driver.find(object)->retain(count);
+    driver.find(object)->retain(count, UserObject::Owner::client);
   });
 }
 
@@ -255,7 +256,7 @@ CUresult cuUserObjectRelease(CUuserObject object, unsigned count) {
   return entry([&] {
     Driver& driver = Driver::get();
     require(count > 0 && count <= std::numeric_limits<int>::max());
-    driver.find(object)->release(driver, count);
+    driver.find(object)->release(driver, count, UserObject::Owner::client);
   });
 }
 
@@ -267,7 +268,10 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned co
     const LockGuard lock(graph_mutex());
     const auto its_graph = driver.find(graph);
     const auto its_object = driver.find(object);
-    if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) its_object->retain(count);
+    if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0)
+      its_object->retain(count, UserObject::Owner::graph);
+    else
+      its_object->move_to_graph(count);
     its_graph->user_objects.emplace_back(driver, its_object, count);
   });
 }

@@ -38,9 +38,12 @@ CUresult update_exec(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResultI
   return entry([&] {
     Driver& driver = Driver::get();
     std::vector<NodeContents> replaced;  // destroyed after the lock
+    std::shared_ptr<Graph> detached;
     const LockGuard lock(graph_mutex());
     const auto exec = driver.find(handle);
-    info = update(driver, *exec->graph, *driver.find(graph));
+    const auto its_graph = driver.find(graph);
+    detached = detach_from_launch(driver, *exec);
+    info = update(*exec->graph, *its_graph, replaced);
     require(info.result == CU_GRAPH_EXEC_UPDATE_SUCCESS, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
   });
 }
@@ -119,7 +122,13 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
         const LockGuard lock(graph_mutex());
         child.graph = clone(driver, *exec->graph, Visibility::client, true);
       }
-      return record(driver, its_stream, std::move(child));
+      try {
+        return record(driver, its_stream, child);
+      } catch (...) {
+        const LockGuard lock(graph_mutex());
+        forget_handles(driver, *child.graph);
+        throw;
+      }
     }
     const LockGuard lock(graph_mutex());
     launch(driver, exec, its_stream);
@@ -147,11 +156,16 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph graph) {
   return entry([&] {
     Driver& driver = Driver::get();
+    std::vector<NodeContents> replaced;  // destroyed after the lock
+    std::shared_ptr<Graph> detached;
     const LockGuard lock(graph_mutex());
     const auto its_exec = driver.find(exec);
-    const auto* const child = std::get_if<ChildNode>(&counterpart(*its_exec, *driver.find(node)).contents);
+    const auto its_node = driver.find(node);
+    const auto its_graph = driver.find(graph);
+    detached = detach_from_launch(driver, *its_exec);
+    const auto* const child = std::get_if<ChildNode>(&counterpart(*its_exec, *its_node).contents);
     require(child != nullptr);
-    const auto info = update(driver, *child->graph, *driver.find(graph));
+    const auto info = update(*child->graph, *its_graph, replaced);
     require(info.result == CU_GRAPH_EXEC_UPDATE_SUCCESS);
   });
 }
@@ -159,9 +173,12 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, 
 CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned enabled) {
   return entry([&] {
     Driver& driver = Driver::get();
+    std::shared_ptr<Graph> detached;  // destroyed after the lock
     const LockGuard lock(graph_mutex());
     const auto its_exec = driver.find(exec);
-    GraphNode& its_node = counterpart(*its_exec, *driver.find(node));
+    const auto original = driver.find(node);
+    detached = detach_from_launch(driver, *its_exec);
+    GraphNode& its_node = counterpart(*its_exec, *original);
     require(can_be_disabled(its_node) && enabled <= 1);
     its_node.enabled = enabled != 0;
   });

@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-#include "cpu/device/read_ptx.hpp"
+#include "cpu/device/module/read_ptx.hpp"
 
 namespace quern::cpu::device {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/device/linking.hpp"
+#include "cpu/device/module/linking.hpp"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -46,6 +47,12 @@ class Names {
   std::set<std::string> defined_;
 };
 
+Expected<ptx::LinkInput> read(const std::string& name, std::string_view text) {
+  Expected<ptx::Module> module = ptx::parse(text, name);
+  if (!module) return std::move(module).errors();
+  return ptx::LinkInput{name, *std::move(module)};
+}
+
 /// A kernel's own limit, or the number of blocks that it asks for, comes before that of the link.
 void limit_registers(ptx::Module& module, std::uint32_t most) {
   if (most == 0) return;
@@ -59,20 +66,17 @@ void limit_registers(ptx::Module& module, std::uint32_t most) {
 Expected<ptx::Module> link_texts(const std::vector<LinkText>& texts, const ModuleSettings& settings) {
   std::vector<ptx::LinkInput> inputs, on_demand;
   Names names;
-  const auto read = [](const std::string& name, std::string_view text) -> Expected<ptx::LinkInput> {
-    Expected<ptx::Module> module = ptx::parse(text, name);
-    if (!module) return std::move(module).errors();
-    return ptx::LinkInput{name, *std::move(module)};
-  };
   for (const LinkText& text : texts) {
     Expected<ptx::LinkInput> input = read(text.name, text.ptx);
     if (!input) return std::move(input).errors();
     if (!text.of_archive) names.add(input->module);
     (text.of_archive ? on_demand : inputs).push_back(*std::move(input));
   }
-  Expected<ptx::LinkInput> runtime = read("<device runtime>", kDeviceRuntime);
-  if (!runtime) return std::move(runtime).errors();
-  on_demand.push_back(*std::move(runtime));
+  for (const std::string_view text : {kDeviceRuntime, kConditionSetter}) {
+    Expected<ptx::LinkInput> runtime = read("<device runtime>", text);
+    if (!runtime) return std::move(runtime).errors();
+    on_demand.push_back(*std::move(runtime));
+  }
   for (std::size_t i = 0; i < on_demand.size();) {
     if (!names.need(on_demand[i].module)) {
       ++i;
@@ -86,6 +90,22 @@ Expected<ptx::Module> link_texts(const std::vector<LinkText>& texts, const Modul
   Expected<ptx::Module> linked = ptx::link(std::move(inputs));
   if (linked) limit_registers(*linked, settings.max_registers);
   return linked;
+}
+
+Expected<ptx::Module> with_driver_functions(ptx::Module module, const std::string& name) {
+  const auto is_setter = [](const ptx::Function& function) {
+    return !function.defined && function.name == "cudaGraphSetConditional";
+  };
+  if (std::ranges::none_of(module.functions, is_setter)) return module;
+  Expected<ptx::LinkInput> setter = read("<device runtime>", kConditionSetter);
+  if (!setter) return std::move(setter).errors();
+  Names names;
+  names.add(module);
+  if (!names.need(setter->module)) return module;
+  std::vector<ptx::LinkInput> inputs;
+  inputs.push_back({name, std::move(module)});
+  inputs.push_back(*std::move(setter));
+  return ptx::link(std::move(inputs));
 }
 
 }  // namespace quern::cpu::device

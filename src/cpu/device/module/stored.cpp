@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/device/stored.hpp"
+#include "cpu/device/module/stored.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/device/read_ptx.hpp"
+#include "cpu/device/module/read_ptx.hpp"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,11 @@
 
 #include "base/thread.hpp"
 #include "cache/memory_cache.hpp"
-#include "cpu/device/bundled.hpp"
-#include "cpu/device/container.hpp"
 #include "cpu/device/driver.hpp"
-#include "cpu/device/stored.hpp"
+#include "cpu/device/module/bundled.hpp"
+#include "cpu/device/module/container.hpp"
+#include "cpu/device/module/linking.hpp"
+#include "cpu/device/module/stored.hpp"
 #include "ptx/ptx.hpp"
 
 namespace quern::cpu::device {
@@ -129,6 +130,8 @@ std::variant<ptx::Module, Refusal> parse(std::string_view text) {
   Expected<ptx::Module> module = ptx::parse(text, kFileName);
   if (!module) return Refusal{CUDA_ERROR_INVALID_PTX, std::move(module).errors()};
   if (std::optional<Refusal> refusal = check_target(*module)) return std::move(*refusal);
+  module = with_driver_functions(*std::move(module), std::string(kFileName));
+  if (!module) return Refusal{CUDA_ERROR_INVALID_PTX, std::move(module).errors()};
   return std::move(*module);
 }
 

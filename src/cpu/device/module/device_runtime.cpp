@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/device/linking.hpp"
+#include "cpu/device/module/linking.hpp"
 
 namespace quern::cpu::device {
 
@@ -117,15 +117,6 @@ done:
   ret;
 }
 
-.visible .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value)
-{
-  .reg .b32 %r<2>; .reg .b64 %rd<2>;
-  ld.param.u64 %rd1, [handle];
-  ld.param.u32 %r1, [value];
-  st.volatile.global.u32 [%rd1], %r1;
-  ret;
-}
-
 .visible .func (.param .b32 result) cudaCGGetSize(.param .b64 threads, .param .b64 grids, .param .b64 handle)
 {
   .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<4>;
@@ -188,6 +179,21 @@ done:
   @%p3 st.u32 [%rd2], %r1;
 done:
   st.param.b32 [result], %r1;
+  ret;
+}
+)ptx";
+
+const std::string_view kConditionSetter = R"ptx(
+.version 6.3
+.target sm_50
+.address_size 64
+
+.visible .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value)
+{
+  .reg .b32 %r<2>; .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [handle];
+  ld.param.u32 %r1, [value];
+  st.volatile.global.u32 [%rd1], %r1;
   ret;
 }
 )ptx";

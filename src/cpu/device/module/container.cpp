@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/device/container.hpp"
+#include "cpu/device/module/container.hpp"
 
 #include <elf.h>
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "cpu/device/driver.hpp"
-#include "cpu/device/lz4.hpp"
+#include "cpu/device/module/lz4.hpp"
 
 namespace quern::cpu::device {
 namespace {

@@ -67,11 +67,11 @@ CUresult set(CUgraphNode handle, const Make& make) {
   return entry([&] {
     Driver& driver = Driver::get();
     driver.find(handle);
-    const NodeContents contents = make(driver);
+    NodeContents contents = make(driver);  // destroyed after the lock
     const LockGuard lock(graph_mutex());
     const auto node = driver.find(handle);
     require(type_of(node->contents) == type_of(contents));
-    node->contents = contents;
+    std::swap(node->contents, contents);
   });
 }
 
@@ -82,10 +82,13 @@ CUresult set_in(CUgraphExec exec, CUgraphNode handle, const Make& make) {
     Driver& driver = Driver::get();
     driver.find(exec);
     driver.find(handle);
-    const NodeContents contents = make(driver);
+    NodeContents contents = make(driver);  // destroyed after the lock
+    std::shared_ptr<Graph> detached;
     const LockGuard lock(graph_mutex());
     const auto its_exec = driver.find(exec);
-    update(counterpart(*its_exec, *driver.find(handle)), contents);
+    const auto node = driver.find(handle);
+    detached = detach_from_launch(driver, *its_exec);
+    exchange(counterpart(*its_exec, *node), contents);
   });
 }
 
@@ -159,13 +162,17 @@ auto wait_event(CUevent event) {
   return [=](Driver& driver) { return event_contents<EventWaitNode>(driver, event); };
 }
 
-/// A copy of the graph, or the graph itself, which then belongs to the node.
-ChildNode child_contents(Driver& driver, CUgraph graph, CUgraphChildGraphNodeOwnership ownership) {
+/// For a node of `parent`: a copy of the graph, or the graph itself, which then belongs to the node.
+ChildNode child_contents(Driver& driver, CUgraph parent, CUgraph graph,
+                         CUgraphChildGraphNodeOwnership ownership) {
   const LockGuard lock(graph_mutex());
   const auto its_graph = driver.find(graph);
+  const auto its_parent = driver.find(parent);
+  require(its_graph != its_parent);
   if (ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
     return {clone(driver, *its_graph, Visibility::client, true)};
   require(ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE && !its_graph->owned);
+  require(!is_within(*its_parent, *its_graph));
   require(!is_captured_into(*its_graph) && its_graph->instance.expired());
   its_graph->owned = true;
   return {its_graph};
@@ -184,12 +191,19 @@ CUresult add_child(CUgraphNode* node, CUgraph graph, const After& after, CUgraph
                    CUgraphChildGraphNodeOwnership ownership) {
   ChildNode made;
   const CUresult result = add(node, graph, after, [&](Driver& driver) {
-    require(child != graph);
-    made = child_contents(driver, child, ownership);
+    made = child_contents(driver, graph, child, ownership);
     return made;
   });
   if (result != CUDA_SUCCESS && made.graph != nullptr) let_go(Driver::get(), made, ownership);
   return result;
+}
+
+/// One that was made for the graph, or for one that it is in. Null: none.
+std::shared_ptr<Condition> find_condition(const Graph& graph, CUgraphConditionalHandle handle) {
+  for (const Graph* each = &graph; each != nullptr; each = each->parent)
+    if (const auto found = each->conditions.find(handle); found != each->conditions.end())
+      return found->second;
+  return nullptr;
 }
 
 CUresult add_conditional(CUgraphNode* node, CUgraph graph, const After& after,
@@ -200,15 +214,15 @@ CUresult add_conditional(CUgraphNode* node, CUgraph graph, const After& after,
     const LockGuard lock(graph_mutex());
     const auto its_graph = driver.find(graph);
     const std::vector<Edge> edges = edges_of(driver, after.nodes, after.data, after.count);
-    const auto condition = its_graph->conditions.find(params.handle);
-    require(condition != its_graph->conditions.end() && !condition->second->used);
+    const auto condition = find_condition(*its_graph, params.handle);
+    require(condition != nullptr && !condition->used);
     const unsigned most = params.type == CU_GRAPH_COND_TYPE_IF      ? 2
                           : params.type == CU_GRAPH_COND_TYPE_WHILE ? 1
                                                                     : 1u << 16;
     require(params.type >= CU_GRAPH_COND_TYPE_IF && params.type <= CU_GRAPH_COND_TYPE_SWITCH);
     require(params.size >= 1 && params.size <= most);
     ConditionalNode contents;
-    contents.condition = condition->second;
+    contents.condition = condition;
     contents.handles = std::make_shared<std::vector<CUgraph>>();
     for (unsigned i = 0; i < params.size; ++i) {
       contents.bodies.push_back(make_graph(driver, true));
@@ -223,7 +237,7 @@ CUresult add_conditional(CUgraphNode* node, CUgraph graph, const After& after,
       for (const auto& body : bodies) forget_handles(driver, *body);
       throw;
     }
-    condition->second->used = true;
+    condition->used = true;
   });
 }
 

@@ -45,7 +45,9 @@ CUresult begin(CUstream stream, CUstreamCaptureMode mode) {
   return entry([&] {
     Driver& driver = Driver::get();
     const auto context = driver.current();
-    begin_capture(driver, context, driver.find_stream(stream, context), mode);
+    const auto its_stream = driver.find_stream(stream, context);
+    const LockGuard lock(graph_mutex());
+    begin_capture(driver, context, its_stream, mode, nullptr, {});
   });
 }
 
@@ -74,14 +76,10 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgra
     Driver& driver = Driver::get();
     const auto context = driver.current();
     const auto its_stream = driver.find_stream(stream, context);
-    std::shared_ptr<Graph> its_graph;
-    std::vector<Edge> edges;
-    {
-      const LockGuard lock(graph_mutex());
-      its_graph = driver.find(graph);
-      edges = edges_of(driver, nodes, data, count);
-      for (const Edge& edge : edges) require(edge.node->graph == its_graph.get());
-    }
+    const LockGuard lock(graph_mutex());
+    const auto its_graph = driver.find(graph);
+    std::vector<Edge> edges = edges_of(driver, nodes, data, count);
+    for (const Edge& edge : edges) require(edge.node->graph == its_graph.get());
     begin_capture(driver, context, its_stream, mode, its_graph, std::move(edges));
   });
 }

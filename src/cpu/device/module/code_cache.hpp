@@ -8,7 +8,7 @@
 
 #include "base/digest.hpp"
 #include "cpu/compiler/compiler.hpp"
-#include "cpu/device/stored.hpp"
+#include "cpu/device/module/stored.hpp"
 
 namespace quern::cpu::device {
 

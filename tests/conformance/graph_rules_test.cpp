@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs: how they may be nested, who owns references, and what a change means for launches under way.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "kernels.hpp"
+#include "suite.hpp"
+
+using namespace quern::conformance;
+
+namespace {
+
+struct RulesFixture : Fixture {
+  RulesFixture() { graph = make_graph(); }
+
+  static CUgraph make_graph() {
+    CUgraph made = nullptr;
+    REQUIRE(CU(cuGraphCreate)(&made, 0) == CUDA_SUCCESS);
+    return made;
+  }
+  /// count(counter) of `threads` threads
+  CUgraphNode count(CUgraph into, CUdeviceptr counter, unsigned threads) const {
+    void* parameters[] = {&counter};
+    const CUDA_KERNEL_NODE_PARAMS params = counting(parameters, threads);
+    CUgraphNode node = nullptr;
+    REQUIRE(CU(cuGraphAddKernelNode_v2)(&node, into, nullptr, 0, &params) == CUDA_SUCCESS);
+    return node;
+  }
+  CUDA_KERNEL_NODE_PARAMS counting(void** parameters, unsigned threads) const {
+    CUDA_KERNEL_NODE_PARAMS params{};
+    params.func = function("count");
+    params.gridDimX = params.gridDimY = params.gridDimZ = params.blockDimY = params.blockDimZ = 1;
+    params.blockDimX = threads;
+    params.kernelParams = parameters;
+    return params;
+  }
+  static CUresult add_child(CUgraph into, CUgraph child, CUgraphChildGraphNodeOwnership ownership,
+                            CUgraphNode* node) {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    params.graph.graph = child;
+    params.graph.ownership = ownership;
+    return CU(cuGraphAddNode)(node, into, nullptr, 0, &params);
+  }
+  CUgraphConditionalHandle condition(CUgraph of, unsigned initial) const {
+    CUgraphConditionalHandle handle = 0;
+    REQUIRE(CU(cuGraphConditionalHandleCreate)(&handle, of, context, initial, CU_GRAPH_COND_ASSIGN_DEFAULT) ==
+            CUDA_SUCCESS);
+    return handle;
+  }
+  /// The body of a new "if" node.
+  CUgraph add_if(CUgraph into, CUgraphConditionalHandle handle, CUgraphNode* node) const {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional = {handle, CU_GRAPH_COND_TYPE_IF, 1, nullptr, context};
+    REQUIRE(CU(cuGraphAddNode)(node, into, nullptr, 0, &params) == CUDA_SUCCESS);
+    return params.conditional.phGraph_out[0];
+  }
+  static CUgraphExec instantiate(CUgraph of) {
+    CUgraphExec exec = nullptr;
+    REQUIRE(CU(cuGraphInstantiateWithFlags)(&exec, of, 0) == CUDA_SUCCESS);
+    return exec;
+  }
+  std::uint32_t word(CUdeviceptr at) const { return download<std::uint32_t>(at, 1)[0]; }
+
+  CUgraph graph = nullptr;
+  CUdeviceptr words = upload(std::vector<std::uint32_t>(4, 0));
+  CUgraphNode added = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(RulesFixture, "a graph is not moved into itself, nor into a graph that is in it") {
+  const CUgraph child = make_graph();
+  CHECK(add_child(graph, graph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &added) == CUDA_ERROR_INVALID_VALUE);
+  REQUIRE(add_child(graph, child, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &added) == CUDA_SUCCESS);
+  CHECK(add_child(child, graph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &added) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(add_child(graph, child, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &added) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphDestroy)(child) == CUDA_ERROR_INVALID_VALUE);
+  const CUgraph body = add_if(graph, condition(graph, 1), &added);
+  CHECK(add_child(body, graph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &added) == CUDA_ERROR_INVALID_VALUE);
+  count(child, words, 3);
+  count(body, words, 4);
+  const CUgraphExec exec = instantiate(graph);
+  REQUIRE(CU(cuGraphLaunch)(exec, stream()) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(word(words) == 7);
+  REQUIRE(CU(cuGraphDestroy)(graph) == CUDA_SUCCESS);
+  std::size_t nodes = 0;
+  CHECK(CU(cuGraphGetNodes)(child, nullptr, &nodes) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(CU(cuGraphGetNodes)(body, nullptr, &nodes) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE_FIXTURE(RulesFixture, "the client gives away only the references that it owns") {
+  static std::atomic<int> destroyed;
+  destroyed = 0;
+  const CUhostFn destroy = [](void*) { ++destroyed; };
+  CUuserObject object = nullptr;
+  REQUIRE(CU(cuUserObjectCreate)(&object, nullptr, destroy, 2, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) ==
+          CUDA_SUCCESS);
+  CHECK(CU(cuGraphRetainUserObject)(graph, object, 3, CU_GRAPH_USER_OBJECT_MOVE) == CUDA_ERROR_INVALID_VALUE);
+  REQUIRE(CU(cuGraphRetainUserObject)(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) == CUDA_SUCCESS);
+  REQUIRE(CU(cuGraphRetainUserObject)(graph, object, 4, 0) == CUDA_SUCCESS);
+  CHECK(CU(cuUserObjectRelease)(object, 2) == CUDA_ERROR_INVALID_VALUE);
+  REQUIRE(CU(cuUserObjectRelease)(object, 1) == CUDA_SUCCESS);
+  CHECK(CU(cuUserObjectRelease)(object, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphReleaseUserObject)(graph, object, 6) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(destroyed == 0);
+  REQUIRE(CU(cuGraphDestroy)(graph) == CUDA_SUCCESS);
+  CHECK(destroyed == 1);
+  CHECK(CU(cuUserObjectRetain)(object, 1) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE_FIXTURE(RulesFixture, "a graph with conditional nodes is not copied, and has one instance") {
+  const CUgraph body = add_if(graph, condition(graph, 1), &added);
+  count(body, words, 1);
+  CUgraph clone = nullptr;
+  CHECK(CU(cuGraphClone)(&clone, graph) == CUDA_ERROR_NOT_SUPPORTED);
+  const CUgraph outer = make_graph();
+  CHECK(CU(cuGraphAddChildGraphNode)(&added, outer, nullptr, 0, graph) == CUDA_ERROR_NOT_SUPPORTED);
+  const CUgraphExec exec = instantiate(graph);
+  CUgraphExec second = nullptr;
+  CHECK(CU(cuGraphInstantiateWithFlags)(&second, graph, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  REQUIRE(CU(cuGraphExecDestroy)(exec) == CUDA_SUCCESS);
+  CHECK(CU(cuGraphInstantiateWithFlags)(&second, graph, 0) == CUDA_SUCCESS);
+}
+
+TEST_CASE_FIXTURE(RulesFixture,
+                  "bodies of conditional nodes have kernels, copies, fills, graphs and conditions") {
+  const CUgraph body = add_if(graph, condition(graph, 1), &added);
+  const CUDA_HOST_NODE_PARAMS_v1 host{[](void*) {}, nullptr};
+  CHECK(CU(cuGraphAddHostNode)(&added, body, nullptr, 0, &host) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(CU(cuGraphAddEventRecordNode)(&added, body, nullptr, 0, event()) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(CU(cuGraphAddEventWaitNode)(&added, body, nullptr, 0, event()) == CUDA_ERROR_NOT_SUPPORTED);
+  const CUgraph with_host = make_graph();
+  REQUIRE(CU(cuGraphAddHostNode)(&added, with_host, nullptr, 0, &host) == CUDA_SUCCESS);
+  CHECK(CU(cuGraphAddChildGraphNode)(&added, body, nullptr, 0, with_host) == CUDA_ERROR_NOT_SUPPORTED);
+  const CUDA_MEMSET_NODE_PARAMS_v1 fill{words, 0, 5, 4, 1, 1};
+  REQUIRE(CU(cuGraphAddMemsetNode)(&added, body, nullptr, 0, &fill, context) == CUDA_SUCCESS);
+  const CUgraph child = make_graph();
+  REQUIRE(CU(cuGraphAddChildGraphNode)(&added, body, &added, 1, child) == CUDA_SUCCESS);
+  REQUIRE(CU(cuGraphChildGraphNodeGetGraph)(added, const_cast<CUgraph*>(&child)) == CUDA_SUCCESS);
+  CHECK(CU(cuGraphAddHostNode)(&added, child, nullptr, 0, &host) == CUDA_ERROR_NOT_SUPPORTED);
+  count(child, words, 2);
+  // A handle of the whole graph, for a node in a body.
+  const CUgraph inner = add_if(body, condition(graph, 1), &added);
+  count(inner, words + 4, 3);
+  const CUgraphExec exec = instantiate(graph);
+  const CUstream on = stream();
+  REQUIRE(CU(cuGraphLaunch)(exec, on) == CUDA_SUCCESS);
+  REQUIRE(cu().cuStreamSynchronize(on) == CUDA_SUCCESS);
+  CHECK(word(words) == 7);
+  CHECK(word(words + 4) == 3);
+}
+
+TEST_CASE_FIXTURE(RulesFixture, "a change of an executable graph is for later launches, in bodies too") {
+  const CUgraph body = add_if(graph, condition(graph, 1), &added);
+  const CUgraphNode counted = count(body, words, 2);
+  const CUgraphExec exec = instantiate(graph);
+  const CUstream on = stream();
+  static std::atomic<bool> released;
+  released = false;
+  const CUhostFn hold = [](void*) {
+    while (!released) std::this_thread::yield();
+  };
+  REQUIRE(cu().cuLaunchHostFunc(on, hold, nullptr) == CUDA_SUCCESS);
+  REQUIRE(CU(cuGraphLaunch)(exec, on) == CUDA_SUCCESS);
+  void* parameters[] = {&words};
+  const CUDA_KERNEL_NODE_PARAMS params = counting(parameters, 16);
+  CHECK(CU(cuGraphExecKernelNodeSetParams_v2)(exec, counted, &params) == CUDA_SUCCESS);
+  REQUIRE(CU(cuGraphLaunch)(exec, on) == CUDA_SUCCESS);
+  CHECK(CU(cuGraphNodeSetEnabled)(exec, counted, 0) == CUDA_SUCCESS);
+  REQUIRE(CU(cuGraphLaunch)(exec, on) == CUDA_SUCCESS);
+  released = true;
+  REQUIRE(cu().cuStreamSynchronize(on) == CUDA_SUCCESS);
+  CHECK(word(words) == 18);
+  CHECK(CU(cuGraphNodeSetEnabled)(exec, counted, 1) == CUDA_SUCCESS);
+  REQUIRE(CU(cuGraphLaunch)(exec, on) == CUDA_SUCCESS);
+  REQUIRE(cu().cuStreamSynchronize(on) == CUDA_SUCCESS);
+  CHECK(word(words) == 34);
+}
+
+TEST_CASE_FIXTURE(RulesFixture, "a graph into which a stream captures is not destroyed, nor what it is in") {
+  const CUgraph body = add_if(graph, condition(graph, 1), &added);
+  const CUstream on = stream();
+  REQUIRE(CU(cuStreamBeginCaptureToGraph)(on, body, nullptr, nullptr, 0, CU_STREAM_CAPTURE_MODE_RELAXED) ==
+          CUDA_SUCCESS);
+  CHECK(CU(cuGraphDestroy)(graph) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphDestroyNode)(added) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuLaunchHostFunc(on, [](void*) {}, nullptr) == CUDA_ERROR_NOT_SUPPORTED);
+  REQUIRE(launch("count", 1, 5, on, words) == CUDA_SUCCESS);
+  CUgraph captured = nullptr;
+  REQUIRE(CU(cuStreamEndCapture)(on, &captured) == CUDA_SUCCESS);
+  CHECK(captured == body);
+  const CUgraphExec exec = instantiate(graph);
+  REQUIRE(CU(cuGraphLaunch)(exec, on) == CUDA_SUCCESS);
+  REQUIRE(cu().cuStreamSynchronize(on) == CUDA_SUCCESS);
+  CHECK(word(words) == 5);
+  CHECK(CU(cuGraphDestroyNode)(added) == CUDA_SUCCESS);
+  CHECK(CU(cuGraphDestroy)(graph) == CUDA_SUCCESS);
+}
+
+TEST_CASE_FIXTURE(RulesFixture, "captures end with their context") {
+  CUcontext other = nullptr;
+  REQUIRE(cu().cuCtxCreate_v4(&other, nullptr, 0, 0) == CUDA_SUCCESS);
+  CUstream captured = nullptr;
+  REQUIRE(cu().cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  REQUIRE(CU(cuStreamBeginCapture_v2)(captured, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxDestroy_v2(other) == CUDA_SUCCESS);
+  CHECK(word(allocate(4)) == 0);  // a capture in this mode would forbid it
+}
