@@ -305,6 +305,28 @@ TEST_CASE_FIXTURE(
   CHECK(word(0) == 23);
 }
 
+TEST_CASE_FIXTURE(CaptureFixture, "a forked stream may be destroyed before the end, but must be joined") {
+  const CUevent fork = event(CU_EVENT_DISABLE_TIMING), join = event(CU_EVENT_DISABLE_TIMING);
+  for (const bool joins : {true, false}) {
+    CUstream branch = nullptr;
+    REQUIRE(cu().cuStreamCreate(&branch, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    begin();
+    REQUIRE(cu().cuEventRecord(fork, on) == CUDA_SUCCESS);
+    REQUIRE(cu().cuStreamWaitEvent(branch, fork, 0) == CUDA_SUCCESS);
+    REQUIRE(launch("count", 1, 1, branch, words) == CUDA_SUCCESS);
+    if (joins) {
+      REQUIRE(cu().cuEventRecord(join, branch) == CUDA_SUCCESS);
+      REQUIRE(cu().cuStreamWaitEvent(on, join, 0) == CUDA_SUCCESS);
+    }
+    CHECK(cu().cuStreamDestroy_v2(branch) == CUDA_SUCCESS);
+    CUgraph graph = nullptr;
+    CHECK(CU(cuStreamEndCapture)(on, &graph) == (joins ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED));
+    if (!joins) continue;
+    CHECK(node_count(graph) == 1);
+    CHECK(CU(cuGraphDestroy)(graph) == CUDA_SUCCESS);
+  }
+}
+
 TEST_CASE_FIXTURE(CaptureFixture, "a stream that is destroyed while it captures ends the capture") {
   begin();
   REQUIRE(launch("count", 1, 1, on, words) == CUDA_SUCCESS);

@@ -16,7 +16,8 @@ struct Capture {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id thread = std::this_thread::get_id();
   const engine::Stream* origin = nullptr;
-  bool own_graph = true;  ///< made for the capture
+  std::vector<Edge> last_of_destroyed;  ///< last nodes of streams that were destroyed during the capture
+  bool own_graph = true;                ///< made for the capture
   bool invalid = false;
   bool ended = false;
 };
@@ -75,7 +76,7 @@ void merge(std::vector<Edge>& into, const std::vector<Edge>& edges) {
       into.push_back(edge);
 }
 
-/// True if every other stream's last nodes are before those of the origin.
+/// True if the last nodes of every other stream are before those of the origin.
 bool is_joined(const Capture& capture, const std::vector<Edge>& last) {
   std::unordered_set<const GraphNode*> before;
   std::vector<const GraphNode*> open;
@@ -86,11 +87,12 @@ bool is_joined(const Capture& capture, const std::vector<Edge>& last) {
     if (!before.insert(node).second) continue;
     for (const Edge& edge : node->dependencies) open.push_back(edge.node);
   }
-  return std::ranges::all_of(all(), [&](const Capturing& each) {
-    return each.capture.get() != &capture || std::ranges::all_of(each.dependencies, [&](const Edge& edge) {
-             return before.contains(edge.node);
-           });
-  });
+  const auto all_before = [&](const std::vector<Edge>& edges) {
+    return std::ranges::all_of(edges, [&](const Edge& edge) { return before.contains(edge.node); });
+  };
+  return all_before(capture.last_of_destroyed) && std::ranges::all_of(all(), [&](const Capturing& each) {
+           return each.capture.get() != &capture || all_before(each.dependencies);
+         });
 }
 
 /// Takes out the capture's streams. The graph is the client's from now on, or else returned to be destroyed.
@@ -277,12 +279,14 @@ void forget_stream(const engine::Stream& stream) {
   const Capturing* const found = find(stream);
   if (found == nullptr) return;
   const std::shared_ptr<Capture> capture = found->capture;
-  capture->invalid = true;
-  // Nobody could end the capture without its origin.
-  if (capture->origin == &stream)
+  if (capture->origin == &stream) {
+    // Nobody could end the capture without its origin.
+    capture->invalid = true;
     graph = close(Driver::get(), *capture, false);
-  else
+  } else {
+    merge(capture->last_of_destroyed, found->dependencies);
     std::erase_if(all(), [&](const Capturing& each) { return each.stream.get() == &stream; });
+  }
   note_count();
 }
 
