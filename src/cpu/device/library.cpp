@@ -71,7 +71,7 @@ void LibraryObject::unload(Driver& driver) {
     const std::shared_ptr<ModuleObject> module = loaded.module.lock();
     if (module == nullptr) continue;
     driver.scheduler().synchronize(*module->context->domain);
-    remove_module(driver, loaded.handle, *module);
+    remove_module(driver, *module);  // a finished command may still hold a module of an ended context
   }
   driver.objects().remove_if<KernelObject>(
       [&](const KernelObject& kernel) { return kernel.library.get() == this; });
@@ -147,11 +147,14 @@ void set_kernel_attribute(Driver& driver, const KernelObject& kernel, std::uint3
     function->settings.follow(*kernel.settings[device]);
 }
 
-void remove_module(Driver& driver, CUmodule handle, const ModuleObject& module) {
-  driver.remove(handle);
+bool remove_module(Driver& driver, const ModuleObject& module) {
+  const auto removed =
+      driver.objects().remove_if<ModuleObject>([&](const ModuleObject& each) { return &each == &module; });
+  if (removed.empty()) return false;
   driver.objects().remove_if<FunctionObject>(
       [&](const FunctionObject& function) { return &function.module() == &module; });
   if (module.memory != nullptr) driver.memory().remove(*module.memory);
+  return true;
 }
 
 }  // namespace quern::cpu::device

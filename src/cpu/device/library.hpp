@@ -100,6 +100,7 @@ void set_kernel_attribute(Driver& driver, const KernelObject& kernel, std::uint3
 void load_eagerly(Driver& driver);
 
 /// Takes a module out of its context with its functions and its memory. Work that uses it has ended.
-void remove_module(Driver& driver, CUmodule handle, const ModuleObject& module);
+/// False: it was taken out before, by another thread or with its context.
+bool remove_module(Driver& driver, const ModuleObject& module);
 
 }  // namespace quern::cpu::device

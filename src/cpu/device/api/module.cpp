@@ -67,7 +67,7 @@ CUresult cuModuleUnload(CUmodule module) {
     const auto object = driver.find(module);
     require(!object->of_library, CUDA_ERROR_NOT_PERMITTED);
     driver.scheduler().synchronize(*object->context->domain);
-    remove_module(driver, module, *object);
+    require(remove_module(driver, *object), CUDA_ERROR_INVALID_HANDLE);
   });
 }
 
