@@ -202,6 +202,15 @@ class Status(Exec):
             self.assertEqual(process.communicate(timeout=60)[0], "told\n")
             self.assertEqual(process.returncode, 9)
 
+    def test_a_signal_at_once_reaches_the_program(self):
+        text = "trap 'exit 9' TERM; kill -TERM $PPID; for i in $(seq 1000); do sleep 0.01; done"
+        for _ in range(50):
+            self.exec("sh", "-c", text, status=9)
+
+    def test_the_status_where_children_are_ignored(self):
+        done = subprocess.run([QUERN, "exec", "--", "sh", "-c", "exit 7"], preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(done.returncode, 7)
+
     def test_wrong_use(self):
         self.fails("exec", status=2, says=["no command was given"])
         self.fails("exec", "--stats", "--", status=2, says=["no command was given"])

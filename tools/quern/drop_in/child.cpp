@@ -55,13 +55,16 @@ pid_t spawn(std::vector<std::string> words) {
 }  // namespace
 
 int run_child(const std::vector<std::string>& command) {
-  const pid_t process = spawn(command);
-  pass_signals_to(process);
+  std::signal(SIGCHLD, SIG_DFL);  // a process that ignores it cannot learn its children's statuses
+  const pid_t process = pass_signals_to([&] { return spawn(command); });
   std::signal(SIGQUIT, SIG_IGN);  // the terminal's signal, which the child receives as well
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+  }
+  stop_passing_signals();
   int status = 0;
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
-  pass_signals_to(0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status);
 }
 

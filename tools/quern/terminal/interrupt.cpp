@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -20,7 +21,17 @@ bool is_ignored(int signal) {
 // Signals belong to the process, so this state is global.
 std::atomic<bool> keeps_next = false;
 std::atomic<int> kept_signal = 0;
-std::atomic<pid_t> child = 0;
+std::mutex child_mutex;
+pid_t child = 0;
+
+/// Forwards a signal to the child. False: there is none.
+bool forward(const siginfo_t& info, int signal) {
+  const std::lock_guard lock(child_mutex);
+  if (child == 0) return false;
+  // sent by a process; signals of the terminal reach the child as well
+  if (info.si_code <= 0) ::kill(child, signal);
+  return true;
+}
 
 void wait_for_one(const sigset_t& signals) {
   siginfo_t info{};
@@ -28,11 +39,7 @@ void wait_for_one(const sigset_t& signals) {
   do signal = ::sigwaitinfo(&signals, &info);
   while (signal < 0 && errno == EINTR);
   if (signal < 0) return;
-  if (const pid_t other = child.load(); other != 0) {
-    // sent by a process; signals of the terminal reach the child as well
-    if (info.si_code <= 0) ::kill(other, signal);
-    return wait_for_one(signals);
-  }
+  if (forward(info, signal)) return wait_for_one(signals);
   if (keeps_next.exchange(false)) {
     kept_signal = signal;
     return wait_for_one(signals);
@@ -58,7 +65,15 @@ void end_by_signals() {
   }
 }
 
-void pass_signals_to(pid_t process) noexcept { child = process; }
+pid_t pass_signals_to(const std::function<pid_t()>& start) {
+  const std::lock_guard lock(child_mutex);
+  return child = start();
+}
+
+void stop_passing_signals() noexcept {
+  const std::lock_guard lock(child_mutex);
+  child = 0;
+}
 
 void keep_interrupts() noexcept { keeps_next = true; }
 

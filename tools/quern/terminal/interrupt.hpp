@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <functional>
+
 namespace quern::cli {
 
 /// From now on, SIGINT and SIGTERM end the program by that signal, even if a library has handlers: NVRTC
@@ -15,8 +17,12 @@ void end_by_signals();
 void keep_interrupts() noexcept;
 int interrupted() noexcept;
 
-/// From now on, signals from other processes are forwarded to `process`, and those from the terminal are
-/// ignored, since `process` receives them as well. 0: they end this process again.
-void pass_signals_to(pid_t process) noexcept;
+/// Starts a process with `start`, which returns its id or throws, and returns the id. From then on, signals
+/// from other processes are forwarded to that process, and those from the terminal are ignored, since it
+/// receives them as well. A signal that arrives while `start` runs waits for its end.
+pid_t pass_signals_to(const std::function<pid_t()>& start);
+
+/// From now on, signals end this process again. Call this before the id of the other process is released.
+void stop_passing_signals() noexcept;
 
 }  // namespace quern::cli
