@@ -4,36 +4,17 @@
 #include <chrono>
 #include <thread>
 
-#include "kernels.hpp"
-#include "suite.hpp"
+#include "graph_fixture.hpp"
 
 using namespace quern::conformance;
 
 namespace {
 
-struct RulesFixture : Fixture {
-  RulesFixture() { graph = make_graph(); }
-
+struct RulesFixture : GraphFixture {
   static CUgraph make_graph() {
     CUgraph made = nullptr;
     REQUIRE(CU(cuGraphCreate)(&made, 0) == CUDA_SUCCESS);
     return made;
-  }
-  /// count(counter) of `threads` threads
-  CUgraphNode count(CUgraph into, CUdeviceptr counter, unsigned threads) const {
-    void* parameters[] = {&counter};
-    const CUDA_KERNEL_NODE_PARAMS params = counting(parameters, threads);
-    CUgraphNode node = nullptr;
-    REQUIRE(CU(cuGraphAddKernelNode_v2)(&node, into, nullptr, 0, &params) == CUDA_SUCCESS);
-    return node;
-  }
-  CUDA_KERNEL_NODE_PARAMS counting(void** parameters, unsigned threads) const {
-    CUDA_KERNEL_NODE_PARAMS params{};
-    params.func = function("count");
-    params.gridDimX = params.gridDimY = params.gridDimZ = params.blockDimY = params.blockDimZ = 1;
-    params.blockDimX = threads;
-    params.kernelParams = parameters;
-    return params;
   }
   static CUresult add_child(CUgraph into, CUgraph child, CUgraphChildGraphNodeOwnership ownership,
                             CUgraphNode* node) {
@@ -43,12 +24,6 @@ struct RulesFixture : Fixture {
     params.graph.ownership = ownership;
     return CU(cuGraphAddNode)(node, into, nullptr, 0, &params);
   }
-  CUgraphConditionalHandle condition(CUgraph of, unsigned initial) const {
-    CUgraphConditionalHandle handle = 0;
-    REQUIRE(CU(cuGraphConditionalHandleCreate)(&handle, of, context, initial, CU_GRAPH_COND_ASSIGN_DEFAULT) ==
-            CUDA_SUCCESS);
-    return handle;
-  }
   /// The body of a new "if" node.
   CUgraph add_if(CUgraph into, CUgraphConditionalHandle handle, CUgraphNode* node) const {
     CUgraphNodeParams params{};
@@ -57,14 +32,7 @@ struct RulesFixture : Fixture {
     REQUIRE(CU(cuGraphAddNode)(node, into, nullptr, 0, &params) == CUDA_SUCCESS);
     return params.conditional.phGraph_out[0];
   }
-  static CUgraphExec instantiate(CUgraph of) {
-    CUgraphExec exec = nullptr;
-    REQUIRE(CU(cuGraphInstantiateWithFlags)(&exec, of, 0) == CUDA_SUCCESS);
-    return exec;
-  }
-  std::uint32_t word(CUdeviceptr at) const { return download<std::uint32_t>(at, 1)[0]; }
 
-  CUgraph graph = nullptr;
   CUdeviceptr words = upload(std::vector<std::uint32_t>(4, 0));
   CUgraphNode added = nullptr;
 };
@@ -78,11 +46,11 @@ TEST_CASE_FIXTURE(RulesFixture, "a graph is not moved into itself, nor into a gr
   CHECK(add_child(child, graph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &added) == CUDA_ERROR_INVALID_VALUE);
   CHECK(add_child(graph, child, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &added) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuGraphDestroy)(child) == CUDA_ERROR_INVALID_VALUE);
-  const CUgraph body = add_if(graph, condition(graph, 1), &added);
+  const CUgraph body = add_if(graph, condition(1), &added);
   CHECK(add_child(body, graph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &added) == CUDA_ERROR_INVALID_VALUE);
-  count(child, words, 3);
-  count(body, words, 4);
-  const CUgraphExec exec = instantiate(graph);
+  count_in(child, words, 3);
+  count_in(body, words, 4);
+  const CUgraphExec exec = instantiate();
   REQUIRE(CU(cuGraphLaunch)(exec, stream()) == CUDA_SUCCESS);
   REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
   CHECK(word(words) == 7);
@@ -113,13 +81,13 @@ TEST_CASE_FIXTURE(RulesFixture, "the client gives away only the references that 
 }
 
 TEST_CASE_FIXTURE(RulesFixture, "a graph with conditional nodes is not copied, and has one instance") {
-  const CUgraph body = add_if(graph, condition(graph, 1), &added);
-  count(body, words, 1);
+  const CUgraph body = add_if(graph, condition(1), &added);
+  count_in(body, words, 1);
   CUgraph clone = nullptr;
   CHECK(CU(cuGraphClone)(&clone, graph) == CUDA_ERROR_NOT_SUPPORTED);
   const CUgraph outer = make_graph();
   CHECK(CU(cuGraphAddChildGraphNode)(&added, outer, nullptr, 0, graph) == CUDA_ERROR_NOT_SUPPORTED);
-  const CUgraphExec exec = instantiate(graph);
+  const CUgraphExec exec = instantiate();
   CUgraphExec second = nullptr;
   CHECK(CU(cuGraphInstantiateWithFlags)(&second, graph, 0) == CUDA_ERROR_NOT_SUPPORTED);
   REQUIRE(CU(cuGraphExecDestroy)(exec) == CUDA_SUCCESS);
@@ -128,7 +96,7 @@ TEST_CASE_FIXTURE(RulesFixture, "a graph with conditional nodes is not copied, a
 
 TEST_CASE_FIXTURE(RulesFixture,
                   "bodies of conditional nodes have kernels, copies, fills, graphs and conditions") {
-  const CUgraph body = add_if(graph, condition(graph, 1), &added);
+  const CUgraph body = add_if(graph, condition(1), &added);
   const CUDA_HOST_NODE_PARAMS_v1 host{[](void*) {}, nullptr};
   CHECK(CU(cuGraphAddHostNode)(&added, body, nullptr, 0, &host) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(CU(cuGraphAddEventRecordNode)(&added, body, nullptr, 0, event()) == CUDA_ERROR_NOT_SUPPORTED);
@@ -142,11 +110,11 @@ TEST_CASE_FIXTURE(RulesFixture,
   REQUIRE(CU(cuGraphAddChildGraphNode)(&added, body, &added, 1, child) == CUDA_SUCCESS);
   REQUIRE(CU(cuGraphChildGraphNodeGetGraph)(added, const_cast<CUgraph*>(&child)) == CUDA_SUCCESS);
   CHECK(CU(cuGraphAddHostNode)(&added, child, nullptr, 0, &host) == CUDA_ERROR_NOT_SUPPORTED);
-  count(child, words, 2);
+  count_in(child, words, 2);
   // A handle of the whole graph, for a node in a body.
-  const CUgraph inner = add_if(body, condition(graph, 1), &added);
-  count(inner, words + 4, 3);
-  const CUgraphExec exec = instantiate(graph);
+  const CUgraph inner = add_if(body, condition(1), &added);
+  count_in(inner, words + 4, 3);
+  const CUgraphExec exec = instantiate();
   const CUstream on = stream();
   REQUIRE(CU(cuGraphLaunch)(exec, on) == CUDA_SUCCESS);
   REQUIRE(cu().cuStreamSynchronize(on) == CUDA_SUCCESS);
@@ -155,9 +123,9 @@ TEST_CASE_FIXTURE(RulesFixture,
 }
 
 TEST_CASE_FIXTURE(RulesFixture, "a change of an executable graph is for later launches, in bodies too") {
-  const CUgraph body = add_if(graph, condition(graph, 1), &added);
-  const CUgraphNode counted = count(body, words, 2);
-  const CUgraphExec exec = instantiate(graph);
+  const CUgraph body = add_if(graph, condition(1), &added);
+  const CUgraphNode counted = count_in(body, words, 2);
+  const CUgraphExec exec = instantiate();
   const CUstream on = stream();
   static std::atomic<bool> released;
   released = false;
@@ -167,7 +135,7 @@ TEST_CASE_FIXTURE(RulesFixture, "a change of an executable graph is for later la
   REQUIRE(cu().cuLaunchHostFunc(on, hold, nullptr) == CUDA_SUCCESS);
   REQUIRE(CU(cuGraphLaunch)(exec, on) == CUDA_SUCCESS);
   void* parameters[] = {&words};
-  const CUDA_KERNEL_NODE_PARAMS params = counting(parameters, 16);
+  const CUDA_KERNEL_NODE_PARAMS params = kernel("count", 1, 16, parameters);
   CHECK(CU(cuGraphExecKernelNodeSetParams_v2)(exec, counted, &params) == CUDA_SUCCESS);
   REQUIRE(CU(cuGraphLaunch)(exec, on) == CUDA_SUCCESS);
   CHECK(CU(cuGraphNodeSetEnabled)(exec, counted, 0) == CUDA_SUCCESS);
@@ -182,7 +150,7 @@ TEST_CASE_FIXTURE(RulesFixture, "a change of an executable graph is for later la
 }
 
 TEST_CASE_FIXTURE(RulesFixture, "a graph into which a stream captures is not destroyed, nor what it is in") {
-  const CUgraph body = add_if(graph, condition(graph, 1), &added);
+  const CUgraph body = add_if(graph, condition(1), &added);
   const CUstream on = stream();
   REQUIRE(CU(cuStreamBeginCaptureToGraph)(on, body, nullptr, nullptr, 0, CU_STREAM_CAPTURE_MODE_RELAXED) ==
           CUDA_SUCCESS);
@@ -193,7 +161,7 @@ TEST_CASE_FIXTURE(RulesFixture, "a graph into which a stream captures is not des
   CUgraph captured = nullptr;
   REQUIRE(CU(cuStreamEndCapture)(on, &captured) == CUDA_SUCCESS);
   CHECK(captured == body);
-  const CUgraphExec exec = instantiate(graph);
+  const CUgraphExec exec = instantiate();
   REQUIRE(CU(cuGraphLaunch)(exec, on) == CUDA_SUCCESS);
   REQUIRE(cu().cuStreamSynchronize(on) == CUDA_SUCCESS);
   CHECK(word(words) == 5);

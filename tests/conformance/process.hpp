@@ -65,7 +65,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  /// What follows `key` at the beginning of a line of its output.
+  /// Returns the rest of the next line of its output that begins with `key`.
   std::string answer(const std::string& key) {
     char line[1024];
     while (std::fgets(line, sizeof line, output_) != nullptr) {

@@ -15,7 +15,7 @@ namespace {
 constexpr unsigned kThreads = 8;
 constexpr unsigned kRounds = 24;
 
-/// What all threads use.
+/// The objects that all threads use.
 struct Shared {
   CUcontext context = nullptr;
   CUfunction count = nullptr;
