@@ -9,6 +9,4 @@ PACKAGES = ("cuda-bindings==13.3.1", "cuda-toolkit[nvrtc]==13.0.2", "numpy==2.4.
 
 
 def cases(job):
-    files = sorted(path.name for path in job.tests.glob("test_*.py"))
-    selection = ["-k", " or ".join(job.only)] if job.only else []
-    yield from pytest_suite.run_files(job, [job.python(PACKAGES)], files, lambda file: ["-W", "ignore", *selection, file], lambda file: {}, job.tests)
+    return pytest_suite.run_own_programs(job, PACKAGES)

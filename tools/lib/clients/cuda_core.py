@@ -9,6 +9,4 @@ PACKAGES = ("cuda-core==1.2.2", "cuda-bindings==13.3.1", "cuda-toolkit[nvrtc,cud
 
 
 def cases(job):
-    files = sorted(path.name for path in job.tests.glob("test_*.py"))
-    selection = ["-k", " or ".join(job.only)] if job.only else []
-    yield from pytest_suite.run_files(job, [job.python(PACKAGES)], files, lambda file: ["-W", "ignore", *selection, file], lambda file: {}, job.tests)
+    return pytest_suite.run_own_programs(job, PACKAGES)

@@ -13,7 +13,7 @@ LANDMARK = None
 WORD = b"password"
 SALT = b"27182818"
 ROUNDS = 1000
-# What hashcat says when its kernels compute wrong numbers, or are too slow for the launches that it measures.
+# hashcat prints these if its kernels compute wrong numbers, or are too slow for the launches that it measures.
 COMPLAINTS = ("self-test failed", "autotune failure")
 
 

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 
+import toolkit
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 CLIENTS = ROOT / ".quern" / "clients"
 COMMAND_SECONDS = 3600
@@ -49,13 +51,11 @@ class Job:
         return self.build / "src" / "cpu" / "device"
 
     def toolkit_include(self):
-        """The folder of cuda.h that the build uses."""
-        commands = (self.build / "compile_commands.json").read_text()
-        folders = (pathlib.Path(word) for word in commands.split() if word.endswith("include"))
-        folder = next((folder for folder in folders if (folder / "cuda.h").exists()), None)
-        if not folder:
+        """The folder of cuda.h and of the headers beside it."""
+        found = toolkit.find()
+        if not found:
             raise Unavailable("no cuda.h was found")
-        return folder
+        return found[1]
 
     def work(self, name):
         """An empty folder."""

@@ -8,8 +8,8 @@ from . import pytest_suite
 TITLE = "numba-cuda 0.30.4"
 LANDMARK = None
 # cuda-bindings 13.4 and 13.5 break the suite's tests of IPC, on every driver.
-PACKAGES = ("numba-cuda[cu13]==0.30.4", "numba==0.68.1", "cuda-bindings==13.3.1", "cuda-core==1.2.2", *pytest_suite.PACKAGES, "nvidia-curand",
-            "filecheck", "pytest-benchmark", "py-cpuinfo", "cffi", "ml_dtypes", "psutil")
+NUMBA = ("numba-cuda[cu13]==0.30.4", "numba==0.68.1", "cuda-bindings==13.3.1", "cuda-core==1.2.2")
+PACKAGES = (*NUMBA, *pytest_suite.PACKAGES, "nvidia-curand", "filecheck", "pytest-benchmark", "py-cpuinfo", "cffi", "ml_dtypes", "psutil")
 
 # Some tests want two devices.
 VARIABLES = {"QUERN_CPU_DEVICES": "2"}

@@ -30,6 +30,13 @@ def first_line(element):
     return (element.get("message") or "").strip().split("\n")[0][:160]
 
 
+def run_own_programs(job, packages):
+    """Cases of the test files in tests/clients/NAME, with these packages."""
+    files = sorted(path.name for path in job.tests.glob("test_*.py"))
+    selection = ["-k", " or ".join(job.only)] if job.only else []
+    yield from run_files(job, [job.python(packages)], files, lambda file: ["-W", "ignore", *selection, file], lambda file: {}, job.tests)
+
+
 def run_files(job, python, files, arguments, variables, folder=None):
     """Cases of all files; FILE::TEST is one test of a file. arguments(file): what pytest is given; variables(file): its environment; python: the
     interpreter, as the words of a command."""
