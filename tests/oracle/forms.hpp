@@ -9,7 +9,7 @@
 
 namespace quern::oracle {
 
-/// How results are compared.
+/// The kinds of results, which decide how they are compared.
 enum class Kind : std::uint8_t { bits, f16, bf16, f16x2, bf16x2, f32, f64 };
 
 /// One instruction of the table, with chosen alternatives.

@@ -80,8 +80,8 @@ struct Loop {
   bool divergent = false;            ///< lanes may leave it at different iterations
 };
 
-/// What the analysis assumes about a widening (sext/zext) of an affine 32-bit value to 64 bits if ranges do
-/// not prove that the value does not wrap between the lanes of the warp.
+/// The assumption about a widening (sext/zext) of an affine 32-bit value to 64 bits, for ranges that do not
+/// prove that the value does not wrap between the lanes of the warp.
 enum class Assumption : std::uint8_t {
   safe,  ///< assumes nothing: the result is varying (or offset32)
   /// Assumes that the value does not wrap. The result stays affine, the widening is marked in

@@ -72,7 +72,7 @@ class Contexts {
   void synchronize(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
   /// The same by its handle; throws as state_of().
   void synchronize_handle(CUcontext context) QUERN_EXCLUDES(mutex_);
-  /// Of all contexts that exist.
+  /// Returns the states of all contexts that exist.
   std::vector<std::shared_ptr<ContextState>> states() QUERN_EXCLUDES(mutex_);
   /// Waits until nothing runs in any context.
   void synchronize_all() QUERN_EXCLUDES(mutex_);

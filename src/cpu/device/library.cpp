@@ -19,10 +19,11 @@ KernelObject::KernelObject(std::shared_ptr<LibraryObject> its_library, CUlibrary
 CUmodule LibraryObject::module_in(Driver& driver, const std::shared_ptr<ContextState>& context) {
   const base::LockGuard lock(mutex_);
   require(!unloaded_, CUDA_ERROR_INVALID_HANDLE);
-  std::erase_if(modules_, [](const auto& entry) { return entry.second.module.expired(); });
+  std::erase_if(modules_, [](const auto& entry) { return entry.second.expired(); });
   if (const auto known = modules_.find(context->id); known != modules_.end()) {
-    require_not_ended(*context);
-    return known->second.handle;
+    const std::shared_ptr<ModuleObject> loaded = known->second.lock();
+    require_not_ended(*context);  // until then the table of handles keeps the module
+    return loaded->handle;
   }
   auto module = std::make_shared<ModuleObject>(shared);
   module->context = context;
@@ -31,10 +32,9 @@ CUmodule LibraryObject::module_in(Driver& driver, const std::shared_ptr<ContextS
   if (managed_ == nullptr) managed_ = place_managed(driver, *context, shared->module);
   module->managed = managed_;
   place_variables(driver, *module);
-  const CUmodule handle = driver.add(module);
-  module->handle = handle;
-  modules_[context->id] = {handle, module};
-  return handle;
+  module->handle = driver.add(module);
+  modules_[context->id] = module;
+  return module->handle;
 }
 
 CUkernel LibraryObject::kernel_named(Driver& driver, const std::shared_ptr<LibraryObject>& self,
@@ -59,7 +59,7 @@ ModuleVariable LibraryObject::managed(std::string_view name) {
 }
 
 void LibraryObject::unload(Driver& driver) {
-  std::map<std::uint64_t, Loaded> modules;
+  std::map<std::uint64_t, std::weak_ptr<ModuleObject>> modules;
   std::shared_ptr<const ManagedVariables> managed;
   {
     const base::LockGuard lock(mutex_);
@@ -68,7 +68,7 @@ void LibraryObject::unload(Driver& driver) {
     managed.swap(managed_);
   }
   for (const auto& [context, loaded] : modules) {
-    const std::shared_ptr<ModuleObject> module = loaded.module.lock();
+    const std::shared_ptr<ModuleObject> module = loaded.lock();
     if (module == nullptr) continue;
     driver.scheduler().synchronize(*module->context->domain);
     remove_module(driver, *module);  // a finished command may still hold a module of an ended context
@@ -97,7 +97,7 @@ std::vector<std::shared_ptr<FunctionObject>> LibraryObject::functions(Driver& dr
   std::vector<std::shared_ptr<FunctionObject>> found;
   const base::LockGuard lock(mutex_);
   for (const auto& [context, loaded] : modules_) {
-    const std::shared_ptr<ModuleObject> module = loaded.module.lock();
+    const std::shared_ptr<ModuleObject> module = loaded.lock();
     if (module == nullptr || module->context->device != device || module->context->ended.load()) continue;
     CUfunction function = nullptr;
     {

@@ -45,14 +45,11 @@ class LibraryObject {
                                                          std::string_view name) QUERN_EXCLUDES(mutex_);
 
  private:
-  struct Loaded {
-    CUmodule handle = nullptr;
-    std::weak_ptr<ModuleObject> module;  ///< ends with its context
-  };
   const ModuleSettings settings_;
   /// Held while the library is loaded into a context.
   base::Mutex mutex_;
-  std::map<std::uint64_t, Loaded> modules_ QUERN_GUARDED_BY(mutex_);  ///< by the context's id
+  /// By the context's id. A module ends with its context.
+  std::map<std::uint64_t, std::weak_ptr<ModuleObject>> modules_ QUERN_GUARDED_BY(mutex_);
   std::map<std::string, CUkernel, std::less<>> kernels_ QUERN_GUARDED_BY(mutex_);
   std::shared_ptr<const ManagedVariables> managed_ QUERN_GUARDED_BY(mutex_);
   bool unloaded_ QUERN_GUARDED_BY(mutex_) = false;

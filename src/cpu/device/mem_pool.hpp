@@ -19,7 +19,7 @@ namespace quern::cpu::device {
 /// Where a pool has its memory, and who may be granted access: a device by its ordinal, or the host.
 using PoolPlace = int;
 inline constexpr PoolPlace kHostPlace = -1;
-/// Of managed memory that prefers no place.
+/// The place of managed memory that prefers none.
 inline constexpr PoolPlace kNoPlace = -2;
 
 /// Memory of one place, or managed memory that prefers one.

@@ -74,7 +74,7 @@ class SharedEvent;
 struct EventObject {
   std::shared_ptr<ContextState> context;
   unsigned flags = 0;
-  /// Of an event that several processes use; otherwise null. Does not change once the event has a handle.
+  /// Null unless several processes use the event. It does not change once the event has a handle.
   std::shared_ptr<SharedEvent> shared;
   base::Mutex mutex;
   std::shared_ptr<engine::EventPoint> point QUERN_GUARDED_BY(mutex);  ///< null: never recorded

@@ -18,8 +18,8 @@
 
 namespace quern::cpu::device {
 
-/// What the processes share. A record ends in the slot of its ticket. Tickets whose slot has a record that is
-/// not reached yet are left out: whoever waits for that one must not be woken by a later one.
+/// The memory that the processes share. A record ends in the slot of its ticket. Tickets whose slot has a
+/// record that is not reached yet are left out: whoever waits for that one must not be woken by a later one.
 struct SharedPage {
   static constexpr std::uint32_t kSlots = 1024;
   struct Slot {

@@ -81,7 +81,7 @@ class PeerRecord final : public engine::PeerPoint {
 /// Records the event on the stream, or on all streams of the event's context (null).
 void record_event(Driver& driver, EventObject& event, const std::shared_ptr<engine::Stream>& stream);
 
-/// What an event waits for: a point of this process, a record of another one, or nothing.
+/// The point that a wait for an event waits for: one of this process, a record of another one, or none.
 struct AwaitedPoint {
   std::shared_ptr<engine::EventPoint> own;
   std::shared_ptr<PeerRecord> peer;
@@ -93,8 +93,8 @@ bool is_reached(const AwaitedPoint& point);
 /// Blocks the caller until the point is reached, or the context of `event` has ended. Throws Failure as
 /// is_reached().
 void wait_for(Driver& driver, const EventObject& event, const AwaitedPoint& point);
-/// What is submitted from now on to the stream, or to all streams of the context (null), runs after the
-/// point. Throws Failure as is_reached().
+/// Makes commands submitted from now on to the stream, or to all streams of the context (null), run after
+/// the point. Throws Failure as is_reached().
 void queue_wait(Driver& driver, const ContextState& context, const std::shared_ptr<engine::Stream>& stream,
                 const AwaitedPoint& point);
 

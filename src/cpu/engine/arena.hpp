@@ -30,7 +30,7 @@ struct ArenaSpacing {
 /// The spacing for few addresses: small allocations use at most an eighth of them.
 ArenaSpacing narrow_spacing(std::uint64_t address_bytes) noexcept;
 
-/// Whether an allocation may grow the arena. Allocations by kernels must not: a running kernel uses the
+/// Says whether an allocation may grow the arena. Allocations by kernels must not: a running kernel uses the
 /// window's bounds from the time of its launch.
 enum class MayGrow : std::uint8_t { no, yes };
 

@@ -17,7 +17,7 @@ struct SavedStack {
   void* stack_pointer = nullptr;
 };
 
-/// How code left the other stack.
+/// The ways in which code leaves the other stack.
 enum class StayEnd : int { left = 0, finished = 1, suspended = 2 };
 
 /// Calls function(argument) with the stack pointer at `stack_top` (16-byte aligned). When

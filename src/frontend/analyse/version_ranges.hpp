@@ -9,7 +9,7 @@
 
 namespace quern::frontend {
 
-/// How bounds may grow from one walk over a function to the next, so that the walks end.
+/// The growth that bounds may have from one walk over a function to the next, so that the walks end.
 enum class Growth : std::uint8_t {
   exact,      ///< to the bounds that were found
   widened,    ///< to 0, to 2**30 or to the limit of the type

@@ -24,7 +24,7 @@ enum class Syntax : std::uint8_t {
   dim3,       ///< without parentheses, followed by .x, .y or .z
   integer,    ///< without parentheses: a number
 };
-/// How a call's arguments are checked before the rule computes the type.
+/// The check of a call's arguments before the rule computes the type.
 enum class Arguments : std::uint8_t {
   counted,  ///< there are as many as the row says, and each has a type
   seen,     ///< types are inferred, but arguments may be missing

@@ -14,7 +14,7 @@ class Decision {
  public:
   Decision(ModuleFile& file, Evaluator& evaluator, Bindings& bindings)
       : file_(file), evaluator_(evaluator), bindings_(bindings) {}
-  /// Whether the expression is true; nothing if not known.
+  /// Says whether the expression is true; nullopt if that is not known.
   std::optional<bool> truth_of(std::size_t at, std::size_t end);
   /// True if the iterable of a loop has any items; unknown if that is not known.
   std::optional<bool> any_of(std::size_t at, std::size_t end);

@@ -227,7 +227,7 @@ std::size_t TokenReader::chain_begin(std::size_t open) const {
   return at;
 }
 
-/// How a value is used, according to the brackets around it.
+/// Returns the use of a value, according to the brackets around it.
 TokenReader::Use TokenReader::use_outside(std::size_t token) const {
   std::size_t inner = token;
   for (std::size_t depth = 0; around_[inner] != 0; ++depth) {
@@ -253,7 +253,7 @@ TokenReader::Use TokenReader::use_outside(std::size_t token) const {
   return Use::flows;
 }
 
-/// How the name at the token is used. `target`: it is before the '=' of its statement.
+/// Returns the use of the name at the token. `target`: the name is before the '=' of its statement.
 TokenReader::Use TokenReader::use_of(std::size_t token, bool target) const {
   std::size_t at = token + 1;
   bool whole = true;

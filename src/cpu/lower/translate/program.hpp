@@ -43,7 +43,7 @@ struct FunctionFacts {
 /// Shared memory that GPUs from sm_80 on reserve for system software; cooperative_groups uses some of it.
 inline constexpr std::uint64_t kReservedSharedBytes = 1024;
 
-/// How functions that cannot be inlined are called.
+/// The form of calls of functions that cannot be inlined.
 enum class CallForm : std::uint8_t {
   functions,    ///< functions of the IR, called by ir::Op::call; threads cannot wait for others in them
   activations,  ///< parts of the kernel's own graph; values that are live across a call are kept in local

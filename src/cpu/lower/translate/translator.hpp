@@ -18,7 +18,7 @@ namespace quern::cpu::lower {
 
 class Translator;
 
-/// How a guarded instruction is lowered.
+/// The ways in which a guarded instruction is lowered.
 enum class Kind : std::uint8_t {
   pure,     ///< executed unconditionally; the guard selects its result
   effect,   ///< executed in a separate block

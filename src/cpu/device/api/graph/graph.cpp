@@ -46,8 +46,9 @@ CUresult list_neighbours(CUgraphNode handle, std::vector<Edge> GraphNode::* edge
   });
 }
 
-CUresult add_dependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
-                          const CUgraphEdgeData* data, std::size_t count) {
+/// Adds edges (`change` is add_edge) or removes them (remove_edge): all, or none if one fails.
+CUresult change_dependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                             const CUgraphEdgeData* data, std::size_t count, decltype(add_edge)* change) {
   return entry([&] {
     Driver& driver = Driver::get();
     const LockGuard lock(graph_mutex());
@@ -55,33 +56,15 @@ CUresult add_dependencies(CUgraph graph, const CUgraphNode* from, const CUgraphN
     const std::vector<Edge> sources = edges_of(driver, from, data, count);
     const std::vector<Edge> targets = edges_of(driver, to, nullptr, count);
     for (std::size_t i = 0; i < count; ++i) require(sources[i].node->graph == its_graph.get());
-    std::size_t added = 0;
+    const bool adds = change == &add_edge;
+    require(adds || count == 0 || !has_memory_nodes(*its_graph), CUDA_ERROR_NOT_SUPPORTED);
+    const auto undo = adds ? &remove_edge : &add_edge;
+    std::size_t changed = 0;
     try {
-      for (; added < count; ++added)
-        add_edge(*sources[added].node, *targets[added].node, sources[added].data);
+      for (; changed < count; ++changed)
+        change(*sources[changed].node, *targets[changed].node, sources[changed].data);
     } catch (...) {
-      while (added-- > 0) remove_edge(*sources[added].node, *targets[added].node, sources[added].data);
-      throw;
-    }
-  });
-}
-
-CUresult remove_dependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
-                             const CUgraphEdgeData* data, std::size_t count) {
-  return entry([&] {
-    Driver& driver = Driver::get();
-    const LockGuard lock(graph_mutex());
-    const auto its_graph = driver.find(graph);
-    const std::vector<Edge> sources = edges_of(driver, from, data, count);
-    const std::vector<Edge> targets = edges_of(driver, to, nullptr, count);
-    for (std::size_t i = 0; i < count; ++i) require(sources[i].node->graph == its_graph.get());
-    require(count == 0 || !has_memory_nodes(*its_graph), CUDA_ERROR_NOT_SUPPORTED);
-    std::size_t removed = 0;
-    try {
-      for (; removed < count; ++removed)
-        remove_edge(*sources[removed].node, *targets[removed].node, sources[removed].data);
-    } catch (...) {
-      while (removed-- > 0) add_edge(*sources[removed].node, *targets[removed].node, sources[removed].data);
+      while (changed-- > 0) undo(*sources[changed].node, *targets[changed].node, sources[changed].data);
       throw;
     }
   });
@@ -180,19 +163,19 @@ CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode* nodes, C
 
 CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                 std::size_t count) {
-  return add_dependencies(graph, from, to, nullptr, count);
+  return change_dependencies(graph, from, to, nullptr, count, &add_edge);
 }
 CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                    const CUgraphEdgeData* data, std::size_t count) {
-  return add_dependencies(graph, from, to, data, count);
+  return change_dependencies(graph, from, to, data, count, &add_edge);
 }
 CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                    std::size_t count) {
-  return remove_dependencies(graph, from, to, nullptr, count);
+  return change_dependencies(graph, from, to, nullptr, count, &remove_edge);
 }
 CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                       const CUgraphEdgeData* data, std::size_t count) {
-  return remove_dependencies(graph, from, to, data, count);
+  return change_dependencies(graph, from, to, data, count, &remove_edge);
 }
 
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
