@@ -131,11 +131,10 @@ void give_workspace(engine::LaunchJob& job, Driver& driver, const ContextState& 
       allocation->base, [&memory, allocation](const void*) { memory.remove(*allocation); });
 }
 
-std::unique_ptr<engine::LaunchJob> make_job(Driver& driver, const LaunchWork& work) {
+std::unique_ptr<engine::LaunchJob> make_job(Driver& driver, LaunchWork work) {
   const ContextState& context = *work.function->module().context;
   const KernelCode& code = *work.loaded->code;
   auto job = std::make_unique<engine::LaunchJob>();
-  job->params = work.params;
   job->run = code.run;
   job->text_begin = code.text_begin;
   job->text_end = code.text_end;
@@ -157,8 +156,9 @@ std::unique_ptr<engine::LaunchJob> make_job(Driver& driver, const LaunchWork& wo
   job->owner = context.id;
   job->device = context.device;
   job->heap_bytes = context.heap_bytes.load(std::memory_order_relaxed);
-  job->keep_alive = work.function;  // owns code, symbols, locations and the explainer
   if (work.cooperative) give_workspace(*job, driver, context);
+  job->params = std::move(work.params);
+  job->keep_alive = std::move(work.function);  // owns code, symbols, locations and the explainer
   return job;
 }
 
@@ -235,14 +235,15 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   require(function->module().context == context, CUDA_ERROR_INVALID_HANDLE);
   const std::shared_ptr<engine::Stream> stream = driver.find_stream(request.stream, context);
   const bool recorded = is_capturing(driver, *context, *stream);
-  const LaunchWork work = prepare_launch(driver, handle, std::move(function), request);
-  if (recorded) return record(driver, stream, KernelNode(work));
-  std::unique_ptr<engine::LaunchJob> job = make_job(driver, work);
+  LaunchWork work = prepare_launch(driver, handle, std::move(function), request);
+  if (recorded) return record(driver, stream, KernelNode(std::move(work)));
+  const std::int64_t made_since_ns = work.made_since_ns;
+  std::unique_ptr<engine::LaunchJob> job = make_job(driver, std::move(work));
   const auto mappings = driver.memory().mappings(context->id);
   if (job->waits) job->mappings = mappings;
   for (const auto& mapping : mappings) driver.scheduler().submit(stream, bring_together(mapping));
   end_launches_at_exit();
-  if (work.made_since_ns != 0) driver.scheduler().exclude(*context->domain, work.made_since_ns);
+  if (made_since_ns != 0) driver.scheduler().exclude(*context->domain, made_since_ns);
   driver.scheduler().submit(stream, std::move(job));
   for (const auto& mapping : mappings) driver.scheduler().submit(stream, bring_together(mapping));
 }

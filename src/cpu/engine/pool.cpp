@@ -62,13 +62,14 @@ void Scheduler::execute(Task& task) {
   } else if (const auto* peer = std::get_if<PeerJob>(&task.command->job)) {
     const PeerPoint::State state = peer->point->look();
     task.again = state == PeerPoint::State::ahead;
-    if (state == PeerPoint::State::lost) task.fault.kind = FaultKind::peer_ended;
+    if (state == PeerPoint::State::lost)
+      task.fault = std::make_unique<Fault>(Fault{.kind = FaultKind::peer_ended});
     if (task.again) std::this_thread::sleep_for(kValueInterval);
   } else if (const auto* source = std::get_if<SourceJob>(&task.command->job)) {
     try {
       task.commands = source->source->next();
     } catch (...) {
-      task.fault.kind = FaultKind::illegal_address;
+      task.fault = std::make_unique<Fault>(Fault{.kind = FaultKind::illegal_address});
     }
   }
 }
@@ -78,17 +79,17 @@ void Scheduler::finish(Task& task) {
   Stream& stream = *command.stream;
   if (LaunchJob* launch = command.launch()) {
     runnable_.give_back(task);
-    if (task.fault.kind != FaultKind::none) {
+    if (task.fault != nullptr) {
       launch->stopped.store(true, std::memory_order_relaxed);
-      queues_.end_domain(queues_.domain_of(stream), task.fault.kind, report(task.fault, *launch));
+      queues_.end_domain(queues_.domain_of(stream), task.fault->kind, report(*task.fault, *launch));
     }
     if (!runnable_.is_over(command)) return;
-  } else if (task.fault.kind != FaultKind::none) {
+  } else if (task.fault != nullptr) {
     FaultReport failed;
-    failed.text = task.fault.kind == FaultKind::peer_ended
+    failed.text = task.fault->kind == FaultKind::peer_ended
                       ? "a stream waited for an event of another process, which ended or failed before it"
                       : "the body of a conditional node names memory or a module that is gone";
-    queues_.end_domain(queues_.domain_of(stream), task.fault.kind, std::move(failed));
+    queues_.end_domain(queues_.domain_of(stream), task.fault->kind, std::move(failed));
   }
   const Domain& domain = queues_.domain_of(stream);
   if (task.again && domain.fault() == FaultKind::none && !queues_.is_closed(domain))

@@ -22,12 +22,13 @@ struct DeferredActions {
   std::array<std::uint32_t, kGroupCount> notify{};  ///< parked threads to notify
   std::array<std::uint32_t, kGroupCount> start{};   ///< threads to start
   bool progress = false;                            ///< notify callers that wait for progress
-  std::vector<std::unique_ptr<Command>> finished;   ///< to be destroyed
+  CommandList finished;                             ///< to be destroyed
   std::vector<std::shared_ptr<Stream>> dropped;     ///< to be released
 
   bool empty() const noexcept {
-    constexpr std::array<std::uint32_t, kGroupCount> none{};
-    return !progress && notify == none && start == none && finished.empty() && dropped.empty();
+    std::uint32_t threads = 0;
+    for (std::size_t i = 0; i < kGroupCount; ++i) threads |= notify[i] | start[i];
+    return !progress && threads == 0 && finished.empty() && dropped.empty();
   }
 };
 

@@ -32,7 +32,11 @@ struct Loop {
   }
 };
 
-Fault run_chunks(LaunchJob& job, Worker& worker, std::uint32_t worker_count) {
+std::unique_ptr<Fault> kept(const Fault& fault) {
+  return fault.kind == FaultKind::none ? nullptr : std::make_unique<Fault>(fault);
+}
+
+std::unique_ptr<Fault> run_chunks(LaunchJob& job, Worker& worker, std::uint32_t worker_count) {
   KernelRun run;
   run.text_begin = job.text_begin;
   run.text_end = job.text_end;
@@ -45,29 +49,30 @@ Fault run_chunks(LaunchJob& job, Worker& worker, std::uint32_t worker_count) {
     run_guarded(run, [](void* argument) { static_cast<Loop*>(argument)->run(); }, &loop);
   }
   note_running_threads(run.fault, worker.state(), worker.chunk_first, worker.chunk_count);
-  return run.fault;
+  return kept(run.fault);
 }
 
 }  // namespace
 
-Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count, Watchdog& watchdog) {
+std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count,
+                                  Watchdog& watchdog) {
   worker.owner = job.owner;
   worker.device = job.device;
   worker.kernel = &job.kernel;
   worker.heap_bytes = job.heap_bytes;
-  if (!worker.prepare(job.needs)) return {.kind = FaultKind::out_of_memory};
-  Fault fault;
+  if (!worker.prepare(job.needs)) return kept({.kind = FaultKind::out_of_memory});
+  std::unique_ptr<Fault> fault;
   {
     const Watchdog::Watch watch(watchdog, job, worker);
-    fault = job.waits ? run_resident(job, worker) : run_chunks(job, worker, worker_count);
+    fault = job.waits ? kept(run_resident(job, worker)) : run_chunks(job, worker, worker_count);
   }
-  if (fault.kind != FaultKind::none) {
+  if (fault != nullptr) {
     job.stopped.store(true, std::memory_order_relaxed);  // set before the explanation, which takes time
-    if (fault.pc != nullptr && job.explainer != nullptr) job.explainer->explain(fault, job, worker);
+    if (fault->pc != nullptr && job.explainer != nullptr) job.explainer->explain(*fault, job, worker);
   }
   if (worker.printed) worker.services().output->flush();
-  if (fault.kind == FaultKind::none && job.timed_out.load(std::memory_order_relaxed))
-    fault.kind = FaultKind::launch_timeout;
+  if (fault == nullptr && job.timed_out.load(std::memory_order_relaxed))
+    fault = kept({.kind = FaultKind::launch_timeout});
   return fault;
 }
 

@@ -18,8 +18,8 @@ namespace quern::cpu::engine {
 /// A command, or a part of a launch, taken by a thread.
 struct Task {
   Command* command = nullptr;
-  Worker* worker = nullptr;  ///< for a launch
-  Fault fault;
+  Worker* worker = nullptr;      ///< for a launch
+  std::unique_ptr<Fault> fault;  ///< null: none. A task is moved at every launch, and a fault is large
   bool again = false;  ///< the memory does not have the expected value yet, or the point is not reached
   /// for a SourceJob: commands to run before the source is called again
   std::vector<std::unique_ptr<Command>> commands;

@@ -126,7 +126,8 @@ class Scheduler {
   std::atomic<pthread_t> exiting_thread_{};  ///< 0: the process is not exiting
 };
 
-/// Runs the launch's next chunks on `worker` until none is left or a fault ends it.
-Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count, Watchdog& watchdog);
+/// Runs the launch's next chunks on `worker` until none is left or a fault ends it. Null: no fault.
+std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count,
+                                  Watchdog& watchdog);
 
 }  // namespace quern::cpu::engine

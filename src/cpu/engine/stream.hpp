@@ -36,6 +36,7 @@ struct Command {
   std::uint64_t sequence = 0;
   std::vector<Dependency> dependencies;
   std::shared_ptr<const void> keep;  ///< released when the command is complete
+  std::unique_ptr<Command> next;     ///< in CommandList
   State state = State::queued;
   std::uint32_t participants = 0;  ///< threads that run the launch
 
@@ -43,6 +44,25 @@ struct Command {
     const auto* launch_job = std::get_if<std::unique_ptr<LaunchJob>>(&job);
     return launch_job == nullptr ? nullptr : launch_job->get();
   }
+};
+
+/// Owns commands. Allocates no memory.
+class CommandList {
+ public:
+  CommandList() = default;
+  CommandList(CommandList&&) noexcept = default;
+  CommandList& operator=(CommandList&&) noexcept = default;
+  ~CommandList() {
+    while (first_ != nullptr) first_ = std::move(first_->next);  // not recursively: the list may be long
+  }
+  bool empty() const noexcept { return first_ == nullptr; }
+  void push(std::unique_ptr<Command> command) noexcept {
+    command->next = std::move(first_);
+    first_ = std::move(command);
+  }
+
+ private:
+  std::unique_ptr<Command> first_;
 };
 
 /// A queue of jobs that run one after another.

@@ -130,7 +130,7 @@ void StreamQueues::pop_head(Stream& stream, std::vector<std::shared_ptr<Stream>>
   stream.queue_.pop_front();
   if (stream.queue_.empty()) stream.domain_->last_end_ns_ = base::now_ns();
   stream.completed_.store(done->sequence, std::memory_order_release);
-  progress_.deferred.finished.push_back(std::move(done));
+  progress_.deferred.finished.push(std::move(done));
   for (std::shared_ptr<Stream>& dependent : stream.dependents_) unblocked.push_back(std::move(dependent));
   stream.dependents_.clear();
   progress_.note();
