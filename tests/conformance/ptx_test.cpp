@@ -157,6 +157,31 @@ TEST_CASE_FIXTURE(Fixture,
   }
 }
 
+// The expected numbers are those of ptxas 13.0, which translates PTX for sm_1x to FFMA.FTZ, FADD.FTZ and so
+// on, except conversions of 64 bits up to PTX 1.4.
+TEST_CASE_FIXTURE(Fixture, "PTX for sm_1x flushes subnormal f32 numbers, and its mad.f32 rounds once") {
+  // With a = 1 + 2^-12, a * a - 1 - 2^-11 is 2^-24; a rounded or truncated product gives 0.
+  const std::string body =
+      ".reg .f32 %f<6>; .reg .f64 %d<2>; mov.f32 %f1, 0f3F800800; mov.f32 %f2, 0fBF801000; "
+      "mov.f32 %f3, 0f80000001; mad.f32 %f4, %f1, %f1, %f2; st.global.f32 [%rd1], %f4; "
+      "add.f32 %f4, %f3, %f3; st.global.f32 [%rd1+4], %f4; cvt.f64.f32 %d1, %f3; "
+      "st.global.f64 [%rd1+8], %d1;";
+  const CUdeviceptr out = allocate(16);
+  const auto run = [&](const char* head) {
+    std::string text = kernel(head, body, 4);
+    const std::string size = ".address_size 64";  // unknown to versions before 2.3
+    const Module loaded(text.erase(text.find(size), size.size()));
+    loaded.run(1, out);
+    return download<std::uint32_t>(out, 4);
+  };
+  CHECK(run(".version 1.4\n.target sm_13") ==
+        std::vector<std::uint32_t>{0x33800000, 0x80000000, 0, 0xb6a00000});
+  CHECK(run(".version 2.0\n.target sm_13") ==
+        std::vector<std::uint32_t>{0x33800000, 0x80000000, 0, 0x80000000});
+  CHECK(run(".version 3.1\n.target sm_20") ==
+        std::vector<std::uint32_t>{0x33800000, 0x80000002, 0, 0xb6a00000});
+}
+
 // ---- instructions of newer targets
 
 namespace {
