@@ -128,9 +128,28 @@ void from_integer(bool is_signed, std::uint32_t rounding, std::uint32_t count, T
   convert(count, out, in);
 }
 
+/// x modulo 2 pi, in [-pi, pi]; NaN if x is not finite. Each step removes the upper 53 bits of the number of
+/// turns, of which a float has up to 126. 2 pi has 106 bits here, so the error is at most |x| * 2^-105,
+/// beside the rounding of the result.
+float reduced_angle(float x) {
+  constexpr double kTurn = 0x1.921fb54442d18p2, kRestOfTurn = 0x1.1a62633145c07p-52;
+  double rest = static_cast<double>(x);
+  for (int step = 0; step < 3; ++step) {
+    const double turns = std::nearbyint(rest * (1 / kTurn));
+    rest = std::fma(-turns, kRestOfTurn, std::fma(-turns, kTurn, rest));
+  }
+  return static_cast<float>(rest);
+}
+
 }  // namespace
 
 extern "C" {
+
+/// Reduces the numbers of at least 2^20 to [-pi, pi].
+static void quern_cpu_reduce_angles(std::uint32_t count, float* x) {
+  for (std::uint32_t at = 0; at < count; ++at)
+    if (!(std::fabs(x[at]) < 0x1p20f)) x[at] = reduced_angle(x[at]);
+}
 
 static void quern_cpu_rounded_f32(std::uint32_t op, std::uint32_t rounding, std::uint32_t count, float* out,
                                   const float* a, const float* b, const float* c) {
@@ -200,6 +219,7 @@ std::span<const Helper> arithmetic_helpers() {
       QUERN_HELPER(quern_cpu_int_to_f64),
       QUERN_HELPER(quern_cpu_f64_to_s64),
       QUERN_HELPER(quern_cpu_f64_to_u64),
+      QUERN_HELPER(quern_cpu_reduce_angles),
       QUERN_HELPER(quern_cpu_div_s64),
       QUERN_HELPER(quern_cpu_div_u64),
       // LLVM calls C functions if it recognises a comparison and a select of 16-bit numbers as a minimum or
