@@ -30,32 +30,36 @@ int quern_nvjitlink_fail() { return kInternalError; }
 // __nvJitLinkCreate_12_0 and so on: nvJitLink.h appends the toolkit's version to each function. The minor
 // versions up to 9 have one meaning.
 #define QUERN_FUNCTION(name, major, minor, does) \
-  decltype(does) __nvJitLink##name##_##major##_##minor __attribute__((alias(#does)));
-#define QUERN_FUNCTIONS(name, major, does)                                              \
-  QUERN_FUNCTION(name, major, 0, does)                                                  \
-  QUERN_FUNCTION(name, major, 1, does) QUERN_FUNCTION(name, major, 2, does)             \
-      QUERN_FUNCTION(name, major, 3, does) QUERN_FUNCTION(name, major, 4, does)         \
-          QUERN_FUNCTION(name, major, 5, does) QUERN_FUNCTION(name, major, 6, does)     \
-              QUERN_FUNCTION(name, major, 7, does) QUERN_FUNCTION(name, major, 8, does) \
-                  QUERN_FUNCTION(name, major, 9, does)
+  decltype(does) __nvJitLink##name##_##major##_##minor __attribute__((alias(#does)))
+#define QUERN_FUNCTIONS(name, major, does) \
+  QUERN_FUNCTION(name, major, 0, does);    \
+  QUERN_FUNCTION(name, major, 1, does);    \
+  QUERN_FUNCTION(name, major, 2, does);    \
+  QUERN_FUNCTION(name, major, 3, does);    \
+  QUERN_FUNCTION(name, major, 4, does);    \
+  QUERN_FUNCTION(name, major, 5, does);    \
+  QUERN_FUNCTION(name, major, 6, does);    \
+  QUERN_FUNCTION(name, major, 7, does);    \
+  QUERN_FUNCTION(name, major, 8, does);    \
+  QUERN_FUNCTION(name, major, 9, does)
 // Expands the major version first.
 #define QUERN_OF_MAJOR(name, major, does) QUERN_FUNCTIONS(name, major, does)
 #define QUERN_NVJITLINK(name, does) QUERN_OF_MAJOR(name, QUERN_NVJITLINK_MAJOR, does)
 
-QUERN_NVJITLINK(Create, quern_nvjitlink_create)
-QUERN_NVJITLINK(Destroy, quern_nvjitlink_fail)
-QUERN_NVJITLINK(AddData, quern_nvjitlink_fail)
-QUERN_NVJITLINK(AddFile, quern_nvjitlink_fail)
-QUERN_NVJITLINK(Complete, quern_nvjitlink_fail)
-QUERN_NVJITLINK(GetLinkedCubinSize, quern_nvjitlink_size)
-QUERN_NVJITLINK(GetLinkedCubin, quern_nvjitlink_fail)
-QUERN_NVJITLINK(GetLinkedPtxSize, quern_nvjitlink_size)
-QUERN_NVJITLINK(GetLinkedPtx, quern_nvjitlink_fail)
-QUERN_NVJITLINK(GetLinkedLTOIRSize, quern_nvjitlink_size)
-QUERN_NVJITLINK(GetLinkedLTOIR, quern_nvjitlink_fail)
-QUERN_NVJITLINK(GetErrorLogSize, quern_nvjitlink_size)
-QUERN_NVJITLINK(GetErrorLog, quern_nvjitlink_fail)
-QUERN_NVJITLINK(GetInfoLogSize, quern_nvjitlink_size)
-QUERN_NVJITLINK(GetInfoLog, quern_nvjitlink_fail)
+QUERN_NVJITLINK(Create, quern_nvjitlink_create);
+QUERN_NVJITLINK(Destroy, quern_nvjitlink_fail);
+QUERN_NVJITLINK(AddData, quern_nvjitlink_fail);
+QUERN_NVJITLINK(AddFile, quern_nvjitlink_fail);
+QUERN_NVJITLINK(Complete, quern_nvjitlink_fail);
+QUERN_NVJITLINK(GetLinkedCubinSize, quern_nvjitlink_size);
+QUERN_NVJITLINK(GetLinkedCubin, quern_nvjitlink_fail);
+QUERN_NVJITLINK(GetLinkedPtxSize, quern_nvjitlink_size);
+QUERN_NVJITLINK(GetLinkedPtx, quern_nvjitlink_fail);
+QUERN_NVJITLINK(GetLinkedLTOIRSize, quern_nvjitlink_size);
+QUERN_NVJITLINK(GetLinkedLTOIR, quern_nvjitlink_fail);
+QUERN_NVJITLINK(GetErrorLogSize, quern_nvjitlink_size);
+QUERN_NVJITLINK(GetErrorLog, quern_nvjitlink_fail);
+QUERN_NVJITLINK(GetInfoLogSize, quern_nvjitlink_size);
+QUERN_NVJITLINK(GetInfoLog, quern_nvjitlink_fail);
 
 }  // extern "C"
