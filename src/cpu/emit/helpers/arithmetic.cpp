@@ -128,17 +128,26 @@ void from_integer(bool is_signed, std::uint32_t rounding, std::uint32_t count, T
   convert(count, out, in);
 }
 
-/// x modulo 2 pi, in [-pi, pi]; NaN if x is not finite. Each step removes the upper 53 bits of the number of
-/// turns, of which a float has up to 126. 2 pi has 106 bits here, so the error is at most |x| * 2^-105,
-/// beside the rounding of the result.
+/// x modulo 2 pi, in [-pi, pi], for |x| >= 2^20; NaN if x is not finite. As M. Payne and R. Hanek ("Radian
+/// reduction for trigonometric functions", 1983): whole turns do not count, so of 1 / (2 pi) only the 64 bits
+/// are needed that the mantissa of x turns into a fraction. The error is at most 2^-37 before the result is
+/// rounded.
 float reduced_angle(float x) {
-  constexpr double kTurn = 0x1.921fb54442d18p2, kRestOfTurn = 0x1.1a62633145c07p-52;
-  double rest = static_cast<double>(x);
-  for (int step = 0; step < 3; ++step) {
-    const double turns = std::nearbyint(rest * (1 / kTurn));
-    rest = std::fma(-turns, kRestOfTurn, std::fma(-turns, kTurn, rest));
-  }
-  return static_cast<float>(rest);
+  // 1 / (16 pi) = 2^-3 / (2 pi) in binary, behind the point.
+  constexpr std::uint64_t kBits[] = {0x0517cc1b727220a9, 0x4fe13abe8fa9a6ee, 0x06db14acc9e21c82};
+  constexpr double kTurn = 0x1.921fb54442d18p2;
+  std::uint32_t word = 0;
+  std::memcpy(&word, &x, sizeof word);
+  const unsigned exponent = word >> 23 & 0xff;
+  if (exponent == 0xff) return std::numeric_limits<float>::quiet_NaN();
+  // |x| is mantissa * 2^(at - 3).
+  const std::uint64_t mantissa = (word & 0x7fffff) | 0x800000;
+  const unsigned at = exponent - 147, first = at / 64, shift = at % 64;
+  const std::uint64_t window =
+      shift == 0 ? kBits[first] : kBits[first] << shift | kBits[first + 1] >> (64 - shift);
+  const auto turns = static_cast<std::int64_t>(mantissa * window);  // * 2^-64, without whole turns
+  const auto angle = static_cast<float>(static_cast<double>(turns) * (kTurn * 0x1p-64));
+  return std::signbit(x) ? -angle : angle;
 }
 
 }  // namespace

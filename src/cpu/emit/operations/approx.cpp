@@ -9,8 +9,7 @@
 // * rsqrt: 2^-22.9; here 2^-23, from two roundings.
 // * ex2: 2 ulp; here 1 ulp.
 // * lg2: 2^-22, absolute in (0.5, 2), relative elsewhere; here 2^-23.
-// * sin, cos: 2^-20.5, absolute in [-2 pi, 2 pi]; here 2^-22 there, 2^-20 up to |x| = 2^100, and beyond
-//   that at most |x| * 2^-105.
+// * sin, cos: 2^-20.5, absolute in [-2 pi, 2 pi]; here 2^-22 there, and 2^-20 for any finite argument.
 // * tanh: 2^-11 relative; here 2^-20.
 // * ex2, tanh of f16, bf16: computed in f32, rounded once more.
 #include <llvm/IR/Intrinsics.h>
