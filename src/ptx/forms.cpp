@@ -48,12 +48,13 @@ constexpr NeedsRow kNeedsRows[] = {
 
 struct RemovedRow {
   Opcode opcode;
-  std::string_view word;
+  std::string_view of;
+  std::string_view words;
   std::uint32_t version;
   std::uint32_t sm;
 };
 constexpr RemovedRow kRemovedRows[] = {
-#define QUERN_PTX_REMOVED(opcode, word, version, sm) {Opcode::opcode, word, version, sm},
+#define QUERN_PTX_REMOVED(opcode, of, words, version, sm) {Opcode::opcode, of, words, version, sm},
 #include "ptx/isa.def"
 };
 
@@ -91,7 +92,9 @@ class FormTableBuilder {
   FormTable build();
 
  private:
+  void defect(std::string_view place, std::string_view what);
   void defect(const FormRow& row, std::string_view what);
+  WordSet words_of(std::string_view place, std::string_view alternatives);
   std::uint16_t set_of(const FormRow& row, std::string_view alternatives);
   Form form(const FormRow& row);
   OperandSpec spec(const FormRow& row, std::string_view text);
@@ -104,32 +107,42 @@ class FormTableBuilder {
   std::map<std::string_view, std::uint16_t> set_by_text_;
 };
 
-void FormTableBuilder::defect(const FormRow& row, std::string_view what) {
-  table_.defects_ += std::string(name(row.opcode)) + " \"" + std::string(row.words) + "\" \"" +
-                     std::string(row.operands) + "\": " + std::string(what) + "\n";
+void FormTableBuilder::defect(std::string_view place, std::string_view what) {
+  table_.defects_ += std::string(place) + ": " + std::string(what) + "\n";
 }
 
-std::uint16_t FormTableBuilder::set_of(const FormRow& row, std::string_view alternatives) {
-  const auto [found, fresh] =
-      set_by_text_.try_emplace(alternatives, static_cast<std::uint16_t>(table_.sets_.size()));
-  if (!fresh) return found->second;
+void FormTableBuilder::defect(const FormRow& row, std::string_view what) {
+  defect(std::string(name(row.opcode)) + " \"" + std::string(row.words) + "\" \"" +
+             std::string(row.operands) + "\"",
+         what);
+}
+
+WordSet FormTableBuilder::words_of(std::string_view place, std::string_view alternatives) {
   WordSet set;
   split(alternatives, '|', [&](std::string_view word) {
     if (word[0] != '$') {
       const std::optional<std::size_t> index = word_named(word);
       if (index) return static_cast<void>(set.set(*index));
-      return defect(row, "unknown word");
+      return defect(place, "unknown word");
     }
     const auto known = std::find_if(std::begin(kSetRows), std::end(kSetRows),
                                     [&](const SetRow& s) { return s.name == word.substr(1); });
-    if (known == std::end(kSetRows)) return defect(row, "unknown set");
+    if (known == std::end(kSetRows)) return defect(place, "unknown set");
     split(known->words, '|', [&](std::string_view member) {
       const std::optional<std::size_t> index = word_named(member);
       if (index) return static_cast<void>(set.set(*index));
-      defect(row, "unknown word in a set");
+      defect(place, "unknown word in a set");
     });
   });
-  table_.sets_.push_back(set);
+  return set;
+}
+
+std::uint16_t FormTableBuilder::set_of(const FormRow& row, std::string_view alternatives) {
+  const auto [found, fresh] =
+      set_by_text_.try_emplace(alternatives, static_cast<std::uint16_t>(table_.sets_.size()));
+  if (fresh)
+    table_.sets_.push_back(
+        words_of(std::string(name(row.opcode)) + " \"" + std::string(row.words) + "\"", alternatives));
   return found->second;
 }
 
@@ -254,9 +267,9 @@ FormTable FormTableBuilder::build() {
     if (!word) table_.defects_ += "unknown word " + std::string(row.word) + "\n";
   }
   for (const RemovedRow& row : kRemovedRows) {
-    const std::optional<std::size_t> word = word_named(row.word);
-    if (word) table_.removals_.push_back({row.opcode, *word, row.version, row.sm});
-    if (!word) table_.defects_ += "unknown word " + std::string(row.word) + "\n";
+    const std::string place = std::string(name(row.opcode)) + ", removed";
+    table_.removals_.push_back(
+        {row.opcode, words_of(place, row.of), words_of(place, row.words), row.version, row.sm});
   }
   return std::move(table_);
 }
@@ -266,6 +279,11 @@ std::string_view refusal(Lowering lowering) noexcept { return kRefusals[static_c
 const FormTable& FormTable::instance() {
   static const FormTable table = FormTableBuilder().build();
   return table;
+}
+
+bool FormTable::allows(const Form& form, Modifier modifier) const noexcept {
+  return std::any_of(form.slots.begin(), form.slots.end(),
+                     [&](const WordSlot& slot) { return sets_[slot.set].test(word_index(modifier)); });
 }
 
 std::size_t FormTable::first_form(Opcode opcode) const noexcept {

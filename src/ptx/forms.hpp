@@ -105,10 +105,11 @@ struct WordNeeds {
   std::uint16_t sm = 0;
 };
 
-/// From `version` on, targets from `sm` on have only the forms of the opcode that contain the word.
+/// From `version` on, targets from `sm` on have only those forms of the opcode that contain one of `words`.
 struct Removal {
   Opcode opcode{};
-  std::size_t word = 0;
+  WordSet of;     ///< concerns only forms that contain one of these; if it is empty, all
+  WordSet words;  ///< not empty
   std::uint32_t version = 0;
   std::uint32_t sm = 0;
 };
@@ -124,6 +125,8 @@ class FormTable {
   std::size_t first_form(Opcode opcode) const noexcept;
   std::span<const Form> all() const noexcept { return forms_; }
   const WordSet& set(std::uint16_t index) const noexcept { return sets_[index]; }
+  /// True if instructions of the form may have the modifier.
+  bool allows(const Form& form, Modifier modifier) const noexcept;
   WordNeeds needs(std::size_t word) const noexcept { return needs_[word]; }
   std::span<const Removal> removals() const noexcept { return removals_; }
   /// Errors in isa.def itself; empty if there are none. A test checks this.

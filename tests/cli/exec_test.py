@@ -109,6 +109,25 @@ int ask_for_table(void) {
 }
 """
 
+# What libcusparse of CUDA 12.8 and 13.0 binds, and what is newest in each.
+BOUND = ("Create", "Destroy", "AddData", "Complete", "GetLinkedCubinSize", "GetLinkedCubin", "GetErrorLogSize", "GetErrorLog")
+JIT_LINK_SYMBOLS = {12: [(name, 8) for name in BOUND] + [("GetInfoLog", 0), ("AddFile", 9)],
+                    13: [(name, 0) for name in BOUND] + [("GetLinkedPtxSize", 1), ("GetLinkedLTOIR", 5)]}
+
+# Like NVIDIA's libraries: bound to the versioned functions when it is loaded. use() gives 0 if all fail, without writing what is not theirs.
+JIT_LINK_USER = """#include <stddef.h>
+int (*all[])() = {{{all}}};
+int use(void) {{
+  void* handle = &handle;
+  size_t size = 7;
+  if ({create}(&handle, 0, 0) != 6 || handle) return 1;
+  if ({size}(handle, &size) != 6 || size) return 2;
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
+    if (all[i](0, 0, 0, 0, 0, 0) == 0) return 3;
+  return 0;
+}}
+"""
+
 
 class Exec(Case):
     @classmethod
@@ -144,12 +163,28 @@ class Programs(Exec):
                 "print(len({line.split()[-1] for line in open('/proc/self/maps') if 'libcuda.so' in line}))\n")
         self.assertEqual(self.exec(sys.executable, "-c", text).stdout, "1\n")
 
-    def test_nvjitlink_is_an_empty_library(self):
+    def test_nvjitlink_is_unusable(self):
         text = ("import ctypes, os\n"
                 "for version in (12, 13):\n"
                 "    library = ctypes.CDLL(f'libnvJitLink.so.{version}', mode=os.RTLD_NOLOAD | os.RTLD_NOW)\n"
-                "    print(hasattr(library, 'nvJitLinkVersion'))\n")
-        self.assertEqual(self.exec(sys.executable, "-c", text).stdout, "False\nFalse\n")
+                "    print(hasattr(library, 'nvJitLinkVersion'), hasattr(library, 'nvJitLinkCreate'))\n")
+        self.assertEqual(self.exec(sys.executable, "-c", text).stdout, "False False\n" * 2)
+
+    def test_libraries_that_need_nvjitlink_load_and_get_its_error(self):
+        for version, symbols in JIT_LINK_SYMBOLS.items():
+            with self.subTest(version=version):
+                # A library with NVIDIA's SONAME and symbol versions, which is there at link time alone.
+                names = [f"__nvJitLink{name}_{version}_{minor}" for name, minor in symbols]
+                script = self.path("real.map")
+                script.write_text(f"libnvJitLink.so.{version} {{ global: *; }};\n")
+                real = self.compile("real", "".join(f"int {name}(void) {{ return 0; }}\n" for name in names), "-shared", "-fPIC",
+                                    f"-Wl,-soname,libnvJitLink.so.{version}", f"-Wl,--version-script={script}")
+                user = "".join(f"int {name}();\n" for name in names) + JIT_LINK_USER.format(
+                    create=next(name for name in names if "Create" in name), size=next(name for name in names if "LogSize" in name),
+                    all=", ".join(names))
+                library = self.compile("user", user, "-shared", "-fPIC", str(real), "-Wl,-z,now")
+                text = f"import ctypes\nprint(ctypes.CDLL({str(library)!r}).use())\n"
+                self.assertEqual(self.exec(sys.executable, "-c", text).stdout, "0\n")
 
     def test_nvrtc_can_be_opened(self):
         text = ("import ctypes\n"

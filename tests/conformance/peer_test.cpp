@@ -47,3 +47,22 @@ TEST_CASE_FIXTURE(Fixture, "two devices are peers, and copy and compute in each 
   CHECK(cu().cuCtxDestroy_v2(other) == CUDA_SUCCESS);
   CHECK(CU(cuCtxEnablePeerAccess)(other, 0) == CUDA_ERROR_INVALID_CONTEXT);
 }
+
+TEST_CASE_FIXTURE(Fixture, "the link of two devices has vector atomics from compute capability 9.0 on") {
+  int count = 0, major = 0;
+  REQUIRE(cu().cuDeviceGetCount(&count) == CUDA_SUCCESS);
+  if (count < 2 || !is_cpu()) return;  // of GPUs it depends on the link
+  REQUIRE(cu().cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0) == CUDA_SUCCESS);
+  const auto ask = CU(cuDeviceGetP2PAtomicCapabilities);
+  constexpr CUatomicOperation kOperations[] = {CU_ATOMIC_OPERATION_INTEGER_INCREMENT,
+                                               CU_ATOMIC_OPERATION_FLOAT_ADD, CU_ATOMIC_OPERATION_FLOAT_MIN};
+  unsigned got[3] = {~0u, ~0u, ~0u};
+  REQUIRE(ask(got, kOperations, 3, 0, 1) == CUDA_SUCCESS);
+  constexpr unsigned k32 = CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_REDUCTION;
+  const unsigned vectors = major >= 9 ? unsigned{CU_ATOMIC_CAPABILITY_VECTOR_32x4} : 0;
+  CHECK(got[0] == (k32 | CU_ATOMIC_CAPABILITY_UNSIGNED));
+  CHECK(got[1] == (k32 | CU_ATOMIC_CAPABILITY_SCALAR_64 | vectors));
+  CHECK(got[2] == 0);
+  CHECK(ask(got, kOperations, 3, 0, 0) == CUDA_ERROR_INVALID_DEVICE);
+  CHECK(ask(got, kOperations, 0, 0, 1) == CUDA_ERROR_INVALID_VALUE);
+}

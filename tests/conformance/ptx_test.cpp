@@ -2,6 +2,7 @@
 // PTX that compilers rarely write: vector registers, variables of function bodies, votes of lanes that are
 // together.
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -155,6 +156,63 @@ TEST_CASE_FIXTURE(Fixture,
     const bool second = i < 4 ? true : first;
     CHECK(got[4 * i + 3] == (first ? 1u : 0u) + (second ? 2u : 0u));
   }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "sin.approx and cos.approx of large arguments, in divergent code and between barriers") {
+  if (!is_cpu()) return;  // PTX bounds no error beyond 100 pi
+  // Every third thread has a large argument in each round; the last value is of one that is equal in all.
+  const Module loaded(
+      kernel(kNew,
+             ".reg .f32 %f<8>; rem.u32 %r2, %r1, 3; setp.eq.u32 %p1, %r2, 0; cvt.rn.f32.u32 %f1, %r1; "
+             "mov.f32 %f2, 0f00000000; mov.u32 %r3, 0;\n"
+             "again: bar.sync 0; mov.f32 %f4, %f1; @!%p1 bra small; fma.rn.f32 %f3, %f1, 0f4B0B19C4, "
+             "0f4B0B19D2; sin.approx.f32 %f4, %f3;\n"
+             "small: cos.approx.f32 %f4, %f4; add.f32 %f2, %f2, %f4; add.f32 %f1, %f1, 0f3F800000; "
+             "add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 3; @%p2 bra again; mov.u32 %r4, %ntid.x; "
+             "cvt.rn.f32.u32 %f5, %r4; mul.f32 %f5, %f5, 0f4B0B19D2; sin.approx.f32 %f6, %f5; "
+             "st.global.v2.f32 [%rd1], {%f2, %f6};",
+             2));
+  constexpr unsigned kThreads = 100;
+  const CUdeviceptr out = allocate(kThreads * 8);
+  loaded.run(kThreads, out);
+  const auto got = download<float>(out, kThreads * 2);
+  for (unsigned i = 0; i < kThreads; ++i) {
+    CAPTURE(i);
+    double sum = 0;
+    for (unsigned round = 0; round < 3; ++round) {
+      const auto x = static_cast<float>(i + round);
+      const double large = std::sin(static_cast<double>(std::fma(x, 9116100.0f, 9116114.0f)));
+      sum += std::cos(i % 3 == 0 ? large : static_cast<double>(x));
+    }
+    CHECK(std::fabs(got[2 * i] - sum) < 0x1p-18);
+    CHECK(std::fabs(got[2 * i + 1] - std::sin(static_cast<double>(kThreads * 9116114.0f))) < 0x1p-20);
+  }
+}
+
+// The expected numbers are those of ptxas 13.0, which translates PTX for sm_1x to FFMA.FTZ, FADD.FTZ and so
+// on, except conversions of 64 bits up to PTX 1.4.
+TEST_CASE_FIXTURE(Fixture, "PTX for sm_1x flushes subnormal f32 numbers, and its mad.f32 rounds once") {
+  // With a = 1 + 2^-12, a * a - 1 - 2^-11 is 2^-24; a rounded or truncated product gives 0.
+  const std::string body =
+      ".reg .f32 %f<6>; .reg .f64 %d<2>; mov.f32 %f1, 0f3F800800; mov.f32 %f2, 0fBF801000; "
+      "mov.f32 %f3, 0f80000001; mad.f32 %f4, %f1, %f1, %f2; st.global.f32 [%rd1], %f4; "
+      "add.f32 %f4, %f3, %f3; st.global.f32 [%rd1+4], %f4; cvt.f64.f32 %d1, %f3; "
+      "st.global.f64 [%rd1+8], %d1;";
+  const CUdeviceptr out = allocate(16);
+  const auto run = [&](const char* head) {
+    std::string text = kernel(head, body, 4);
+    const std::string size = ".address_size 64";  // unknown to versions before 2.3
+    const Module loaded(text.erase(text.find(size), size.size()));
+    loaded.run(1, out);
+    return download<std::uint32_t>(out, 4);
+  };
+  CHECK(run(".version 1.4\n.target sm_13") ==
+        std::vector<std::uint32_t>{0x33800000, 0x80000000, 0, 0xb6a00000});
+  CHECK(run(".version 2.0\n.target sm_13") ==
+        std::vector<std::uint32_t>{0x33800000, 0x80000000, 0, 0x80000000});
+  CHECK(run(".version 3.1\n.target sm_20") ==
+        std::vector<std::uint32_t>{0x33800000, 0x80000002, 0, 0xb6a00000});
 }
 
 // ---- instructions of newer targets

@@ -80,7 +80,7 @@ const std::map<std::string, Space> kSpaces{{".global", Space::global},
                                            {".local", Space::local},
                                            {".const", Space::constant},
                                            {".param", Space::param}};
-const std::set<std::string> kSkippedLines{".version", ".target", ".address_size", ".file", ".loc"};
+const std::set<std::string> kSkippedLines{".address_size", ".file", ".loc"};
 
 class Reader {
  public:
@@ -118,6 +118,7 @@ class Reader {
   }
 
   void item() {
+    if (peek() == ".version" || peek() == ".target") return heading();
     if (kSkippedLines.contains(peek())) return skip_line();
     if (peek() == ".section") {
       while (!accept("}")) take();
@@ -127,6 +128,32 @@ class Reader {
     if (peek() == ".entry" || peek() == ".func") return function();
     if (kSpaces.contains(peek())) return program_.variables.push_back(variable(true));
     fail("unknown directive " + peek());
+  }
+
+  // .version 8.6, or .target sm_89 with options
+  void heading() {
+    const bool target = peek() == ".target";
+    const unsigned line = tokens_[at_].line;
+    take();
+    const std::string value = take();
+    if (target) sm_ = std::stoi(value.substr(value.find('_') + 1));
+    if (!target) version_ = std::stod(value);
+    while (!at_end() && tokens_[at_].line == line) ++at_;
+  }
+
+  /// PTX ISA: "sm_1x" in the notes on subnormal numbers of add, sub, mul, mad, div, abs, neg, min, max, rcp,
+  /// sqrt, rsqrt, sin, cos, lg2, ex2, set, setp, slct and cvt. For cvt the notes except PTX 1.4 and earlier
+  /// if one of the types has 64 bits.
+  bool flushes_on_sm_1x(const Instruction& i) const {
+    static const std::set<std::string> kByFirstType{"add", "sub",  "mul", "mad",  "div",  "abs", "neg",
+                                                    "min", "max",  "rcp", "sqrt", "sin",  "cos", "lg2",
+                                                    "ex2", "setp", "set", "slct", "rsqrt"};
+    if (sm_ >= 20 || i.types.empty()) return false;
+    if (i.opcode == "set" || i.opcode == "slct") return i.types.back().is('f', 32);
+    if (kByFirstType.contains(i.opcode)) return i.types.front().is('f', 32);
+    if (i.opcode != "cvt") return false;
+    const bool wide = i.types.front().bits == 64 || i.types.back().bits == 64;
+    return (i.types.front().is('f', 32) || i.types.back().is('f', 32)) && !(wide && version_ < 1.45);
   }
 
   // .space [.align n] .type name [dims] [= init] ;
@@ -379,6 +406,7 @@ class Reader {
     result.words.assign(words.begin() + 1, words.end());
     for (const std::string& word : result.words)
       if (Type type; parse_type(word, type)) result.types.push_back(type);
+    if (flushes_on_sm_1x(result)) result.words.emplace_back("ftz");
     while (!accept(";")) {
       result.operands.push_back(operand());
       if (accept("|")) {  // a pair: two destinations
@@ -496,6 +524,8 @@ class Reader {
 
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
+  int sm_ = 0;
+  double version_ = 0;
   Program program_;
   Function* function_ = nullptr;
   std::vector<std::map<std::string, Register>> scopes_;

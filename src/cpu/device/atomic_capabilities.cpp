@@ -5,7 +5,10 @@
 
 #include "cpu/device/failure.hpp"
 
-unsigned quern::cpu::device::scalar_atomic_capabilities(CUatomicOperation operation) {
+namespace quern::cpu::device {
+namespace {
+
+unsigned scalar_capabilities(CUatomicOperation operation) {
   constexpr unsigned kBothWidths = CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
   constexpr unsigned kIntegers =
       CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED | CU_ATOMIC_CAPABILITY_REDUCTION;
@@ -33,3 +36,17 @@ unsigned quern::cpu::device::scalar_atomic_capabilities(CUatomicOperation operat
   }
   fail(CUDA_ERROR_INVALID_VALUE);
 }
+
+/// atom and red add vectors of four .f32, atomic for each element, in modules for sm_90 and later.
+unsigned vector_capabilities(CUatomicOperation operation, std::uint32_t compute_capability) {
+  const bool has = operation == CU_ATOMIC_OPERATION_FLOAT_ADD && compute_capability >= 90;
+  return has ? CU_ATOMIC_CAPABILITY_VECTOR_32x4 : 0;
+}
+
+}  // namespace
+
+unsigned atomic_capabilities(CUatomicOperation operation, std::uint32_t compute_capability) {
+  return scalar_capabilities(operation) | vector_capabilities(operation, compute_capability);
+}
+
+}  // namespace quern::cpu::device

@@ -49,7 +49,7 @@ class Verifier {
   std::optional<std::string> check_more(const Function& function, const Instruction& instruction) const;
   const Form* closer(const Form* best, const Form& other) const;
   void report_words(const Instruction& instruction, const WordList& words);
-  std::string set_text(std::uint16_t set) const;
+  std::string set_text(const WordSet& set) const;
   std::string word_text(std::size_t word) const;
   void error(std::string_view code, const Instruction& instruction, std::string message,
              std::string hint = {}) {
@@ -207,14 +207,17 @@ bool Verifier::check_needs(const Instruction& instruction, const Form& form, con
 
 bool Verifier::check_removed(const Instruction& instruction, const WordList& words) {
   for (const Removal& removal : table_.removals()) {
-    const auto* const end = words.words.begin() + words.count;
-    const bool applies = removal.opcode == instruction.opcode && version_ >= removal.version &&
-                         module_.sm >= removal.sm && std::find(words.words.begin(), end, removal.word) == end;
-    if (!applies) continue;
+    if (removal.opcode != instruction.opcode || version_ < removal.version || module_.sm < removal.sm)
+      continue;
+    const auto has_one_of = [&](const WordSet& set) {
+      return std::any_of(words.words.begin(), words.words.begin() + words.count,
+                         [&](std::size_t word) { return set.test(word); });
+    };
+    if (has_one_of(removal.words) || (removal.of.any() && !has_one_of(removal.of))) continue;
     error(kVersion, instruction,
-          fmt::format("'{}' without {} is not in '.version {}' and later for '.target sm_{}' and higher",
-                      instruction_name(instruction), word_text(removal.word), version_text(removal.version),
-                      removal.sm));
+          fmt::format("'{}' without {}{} is not in '.version {}' and later for '.target sm_{}' and higher",
+                      instruction_name(instruction), removal.words.count() > 1 ? "one of " : "",
+                      set_text(removal.words), version_text(removal.version), removal.sm));
     return false;
   }
   return true;
@@ -245,12 +248,12 @@ std::string Verifier::word_text(std::size_t word) const {
   return fmt::format("'.{}'", text);
 }
 
-std::string Verifier::set_text(std::uint16_t set) const {
+std::string Verifier::set_text(const WordSet& set) const {
   constexpr std::size_t kMost = 8;
   std::string text;
   std::size_t count = 0;
   for (std::size_t word = 0; word < kWordCount && count <= kMost; ++word) {
-    if (!table_.set(set).test(word)) continue;
+    if (!set.test(word)) continue;
     text += count++ == kMost ? ", ..." : fmt::format("{}{}", text.empty() ? "" : ", ", word_text(word));
   }
   return text;
@@ -271,7 +274,8 @@ void Verifier::report_words(const Instruction& instruction, const WordList& word
     return error(kForm, instruction,
                  fmt::format("{} does not go with '{}'", word_text(nearest->first_misfit), text));
   }
-  error(kForm, instruction, fmt::format("'{}' needs one of {}", text, set_text(*nearest->missing)));
+  error(kForm, instruction,
+        fmt::format("'{}' needs one of {}", text, set_text(table_.set(*nearest->missing))));
 }
 
 }  // namespace

@@ -146,6 +146,24 @@ TEST_CASE("votes and shuffles without .sync are in old versions, and in later on
   CHECK(accepted("vote.sync.all.pred %p1, %p2, %r1;", "sm_70", "6.4"));
 }
 
+TEST_CASE("mad.f32 without a rounding is in versions before 3.2, and in later ones for targets below sm_20") {
+  for (const char* statement : {"mad.f32 %f1, %f2, %f3, %f4;", "mad.sat.f32 %f1, %f2, %f3, %f4;",
+                                "mad.ftz.sat.f32 %f1, %f2, %f3, 0f3F800000;"}) {
+    CAPTURE(statement);
+    CHECK(accepted(statement, "sm_10", "1.4"));
+    CHECK(accepted(statement, "sm_13", "9.0"));
+    CHECK(accepted(statement, "sm_20", "3.1"));
+    CHECK(
+        contains(first_error(statement, "sm_20", "3.2"),
+                 "without one of '.rn', '.rz', '.rm', '.rp' is not in '.version 3.2' and later for '.target "
+                 "sm_20' and higher"));
+    CHECK_FALSE(accepted(statement, "sm_89", "9.0"));
+  }
+  CHECK(accepted("mad.rn.f32 %f1, %f2, %f3, %f4;", "sm_20", "3.2"));
+  CHECK_FALSE(accepted("mad.rn.f32 %f1, %f2, %f3, %f4;", "sm_13", "9.0"));
+  CHECK(accepted("mad.lo.u32 %r1, %r2, %r3, %r4;", "sm_89", "9.0"));
+}
+
 TEST_CASE("a second predicate goes where the instruction has one") {
   CHECK(accepted("setp.eq.u32 %p1|%p2, %r1, %r2;"));
   CHECK(accepted("shfl.sync.up.b32 %r1|%p1, %r2, 1, 0, -1;"));

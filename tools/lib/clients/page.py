@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two tables of docs/clients.md: numbers of each client, and why tests failed or were skipped."""
+"""The two tables of docs/clients.md: numbers of each client, and why tests failed or were skipped, with what the skipped ones need."""
 import collections
 
 from .case import OUTCOMES, counts
 
 NUMBERS = "| client | tests | passed | failed | skipped | time |"
-REASONS = "| client | tests | outcome | reason |"
+REASONS = "| client | tests | outcome | reason | needs |"
 
 
 def cell(text):
@@ -22,9 +22,10 @@ def number_row(title, cases, seconds):
 
 
 def reason_rows(title, cases):
-    groups = collections.Counter((case.outcome, cell(case.reason)) for case in cases if case.outcome != "passed")
-    ordered = sorted(groups.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
-    return [f"| {title} | {count} | {outcome} | {reason} |" for (outcome, reason), count in ordered]
+    """Most frequent first. What the rows of expected.toml say replaces the reason of a failed test, and stands beside that of a skipped one."""
+    groups = collections.Counter((case.outcome, cell(case.reason), cell(case.needs)) for case in cases if case.outcome != "passed")
+    ordered = sorted(groups.items(), key=lambda item: (item[0][0], -item[1], item[0][1:]))
+    return [f"| {title} | {count} | {outcome} | {reason} | {needs} |" for (outcome, reason, needs), count in ordered]
 
 
 def with_rows(text, header, client, rows, order):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Test files that pytest runs, one process a file."""
+import ast
 import xml.etree.ElementTree
 
 from .case import Case, as_text, counts
@@ -21,13 +22,20 @@ def cases_of(junit, file):
             yield Case(name, "failed", first_line(bad))
         elif skipped is not None:
             xfail = skipped.get("type") == "pytest.xfail"
-            yield Case(name, "skipped", ("the suite expects a failure: " if xfail else "") + (first_line(skipped) or "no reason given"))
+            yield Case(name, "skipped", ("the suite expects a failure: " if xfail else "") + (reason_of(skipped) or "no reason given"))
         else:
             yield Case(name, "passed")
 
 
 def first_line(element):
     return (element.get("message") or "").strip().split("\n")[0][:160]
+
+
+def reason_of(skipped):
+    """Why a test was skipped. Of a skipped file, pytest gives the reason in the text, as (path, line, reason)."""
+    if skipped.get("message") != "collection skipped":
+        return first_line(skipped)
+    return ast.literal_eval(skipped.text)[2].removeprefix("Skipped: ")
 
 
 def run_own_programs(job, packages):

@@ -11,8 +11,6 @@ FILES = ("test_tiny", "backend/test_ops", "backend/test_uops", "backend/test_gra
 RENDERERS = ("CUDA", "CUDA:PTX")
 # These end the context, and with it what runs after them in the same process.
 ALONE = {"backend/test_uops.py": ("TestBitcastBufferView::test_load", "TestBitcastBufferView::test_store")}
-# torch, which tests compare with, does not load with the empty libraries for nvJitLink that quern exec preloads.
-INTERPRETER = ("env", "-u", "LD_PRELOAD")
 # Without matrix instructions (mma.sync), which the CPU device does not have.
 VARIABLES = {"TC": "0", "CACHELEVEL": "0", "OMP_NUM_THREADS": "1"}
 
@@ -29,7 +27,7 @@ def cases(job):
     def variables(file):
         return VARIABLES | {"DEV": file.partition("/")[0], "PYTHONPATH": job.source}
 
-    for case in pytest_suite.run_files(job, [*INTERPRETER, python], files + alone, arguments, variables, job.source):
+    for case in pytest_suite.run_files(job, [python], files + alone, arguments, variables, job.source):
         if case.outcome == "failed" and not on_own_back_end(job, python, case):
             case.outcome, case.reason = "skipped", "fails on tinygrad's own Python back end as well"
         yield case

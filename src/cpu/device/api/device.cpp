@@ -59,12 +59,6 @@ int attribute_value(CUdevice_attribute attribute, int ordinal, int workers) {
   }
 }
 
-/// atom and red add vectors of four .f32, atomic for each element, in modules for sm_90 and later.
-unsigned vector_atomic_capabilities(CUatomicOperation operation, std::uint32_t compute_capability) {
-  const bool has = operation == CU_ATOMIC_OPERATION_FLOAT_ADD && compute_capability >= 90;
-  return has ? CU_ATOMIC_CAPABILITY_VECTOR_32x4 : 0;
-}
-
 struct PciAddress {
   unsigned domain = 0;
   unsigned bus = 0;
@@ -310,8 +304,7 @@ CUresult cuDeviceGetHostAtomicCapabilities(unsigned* capabilities, const CUatomi
     driver.device(device);
     require(capabilities != nullptr && operations != nullptr && count > 0);
     for (unsigned i = 0; i < count; ++i)
-      capabilities[i] = scalar_atomic_capabilities(operations[i]) |
-                        vector_atomic_capabilities(operations[i], driver.compute_capability());
+      capabilities[i] = atomic_capabilities(operations[i], driver.compute_capability());
   });
 }
 

@@ -72,8 +72,10 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
 CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations,
                                           unsigned count, CUdevice source, CUdevice destination) {
   return entry([&] {
-    require_two_devices(Driver::get(), source, destination);
+    const Driver& driver = Driver::get();
+    require_two_devices(driver, source, destination);
     require(capabilities != nullptr && operations != nullptr && count > 0);
-    for (unsigned i = 0; i < count; ++i) capabilities[i] = scalar_atomic_capabilities(operations[i]);
+    for (unsigned i = 0; i < count; ++i)
+      capabilities[i] = atomic_capabilities(operations[i], driver.compute_capability());
   });
 }

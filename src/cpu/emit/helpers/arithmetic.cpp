@@ -128,9 +128,37 @@ void from_integer(bool is_signed, std::uint32_t rounding, std::uint32_t count, T
   convert(count, out, in);
 }
 
+/// x modulo 2 pi, in [-pi, pi], for |x| >= 2^20; NaN if x is not finite. As M. Payne and R. Hanek ("Radian
+/// reduction for trigonometric functions", 1983): whole turns do not count, so of 1 / (2 pi) only the 64 bits
+/// are needed that the mantissa of x turns into a fraction. The error is at most 2^-37 before the result is
+/// rounded.
+float reduced_angle(float x) {
+  // 1 / (16 pi) = 2^-3 / (2 pi) in binary, behind the point.
+  constexpr std::uint64_t kBits[] = {0x0517cc1b727220a9, 0x4fe13abe8fa9a6ee, 0x06db14acc9e21c82};
+  constexpr double kTurn = 0x1.921fb54442d18p2;
+  std::uint32_t word = 0;
+  std::memcpy(&word, &x, sizeof word);
+  const unsigned exponent = word >> 23 & 0xff;
+  if (exponent == 0xff) return std::numeric_limits<float>::quiet_NaN();
+  // |x| is mantissa * 2^(at - 3).
+  const std::uint64_t mantissa = (word & 0x7fffff) | 0x800000;
+  const unsigned at = exponent - 147, first = at / 64, shift = at % 64;
+  const std::uint64_t window =
+      shift == 0 ? kBits[first] : kBits[first] << shift | kBits[first + 1] >> (64 - shift);
+  const auto turns = static_cast<std::int64_t>(mantissa * window);  // * 2^-64, without whole turns
+  const auto angle = static_cast<float>(static_cast<double>(turns) * (kTurn * 0x1p-64));
+  return std::signbit(x) ? -angle : angle;
+}
+
 }  // namespace
 
 extern "C" {
+
+/// Reduces the numbers of at least 2^20 to [-pi, pi].
+static void quern_cpu_reduce_angles(std::uint32_t count, float* x) {
+  for (std::uint32_t at = 0; at < count; ++at)
+    if (!(std::fabs(x[at]) < 0x1p20f)) x[at] = reduced_angle(x[at]);
+}
 
 static void quern_cpu_rounded_f32(std::uint32_t op, std::uint32_t rounding, std::uint32_t count, float* out,
                                   const float* a, const float* b, const float* c) {
@@ -200,6 +228,7 @@ std::span<const Helper> arithmetic_helpers() {
       QUERN_HELPER(quern_cpu_int_to_f64),
       QUERN_HELPER(quern_cpu_f64_to_s64),
       QUERN_HELPER(quern_cpu_f64_to_u64),
+      QUERN_HELPER(quern_cpu_reduce_angles),
       QUERN_HELPER(quern_cpu_div_s64),
       QUERN_HELPER(quern_cpu_div_u64),
       // LLVM calls C functions if it recognises a comparison and a select of 16-bit numbers as a minimum or

@@ -9,10 +9,11 @@
 // * rsqrt: 2^-22.9; here 2^-23, from two roundings.
 // * ex2: 2 ulp; here 1 ulp.
 // * lg2: 2^-22, absolute in (0.5, 2), relative elsewhere; here 2^-23.
-// * sin, cos: 2^-20.5, absolute in [-2 pi, 2 pi]; here 2^-22, up to |x| = 2^20.
+// * sin, cos: 2^-20.5, absolute in [-2 pi, 2 pi]; here 2^-22 there, and 2^-20 for any finite argument.
 // * tanh: 2^-11 relative; here 2^-20.
 // * ex2, tanh of f16, bf16: computed in f32, rounded once more.
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/MDBuilder.h>
 
 #include <initializer_list>
 
@@ -97,21 +98,57 @@ Value* log2(Operands& o, Value* x) {
   return b.CreateSelect(b.CreateFCmpOEQ(x, llvm::ConstantFP::getInfinity(type)), x, result);
 }
 
+/// True if any lane of the magnitude is at least 2^20, or NaN. The lanes' maximum as integers takes fewer
+/// instructions than a comparison of each lane. Lanes that do not run may have any value.
+Value* any_large(Operands& o, Value* x) {
+  llvm::IRBuilder<>& b = o.b;
+  Value* const word = as_bits(o, x);
+  Value* largest = b.CreateFreeze(b.CreateAnd(word, bits(word->getType(), 0x7fffffff)));
+  constexpr unsigned kLanes = 8;  // of the narrowest vector that is compared
+  for (unsigned half = kWarpSize / 2; o.is_vector() && half >= kLanes; half /= 2)
+    largest = b.CreateBinaryIntrinsic(Intrinsic::umax, slice(o.context, largest, 0, half),
+                                      slice(o.context, largest, half, half));
+  Value* const large = b.CreateICmpUGE(largest, bits(largest->getType(), 0x49800000));  // 2^20
+  return o.is_vector() ? b.CreateICmpNE(b.CreateBitCast(large, b.getIntNTy(kLanes)), b.getIntN(kLanes, 0))
+                       : large;
+}
+
+/// Returns x with lanes of at least 2^20 reduced to [-pi, pi]. Such arguments are rare: they cost the others
+/// a test and a branch.
+Value* reduce_large(Operands& o, Value* x) {
+  llvm::IRBuilder<>& b = o.b;
+  Context& c = o.context;
+  Value* const any = any_large(o, x);
+  llvm::BasicBlock* const before = b.GetInsertBlock();
+  llvm::BasicBlock* const some = c.new_block("large");
+  Value* const place = spill(c, x);
+  call_helper(c, "quern_cpu_reduce_angles", b.getVoidTy(), {b.getInt32(o.is_vector() ? kWarpSize : 1), place},
+              Touches::arguments_only);
+  Value* const reduced = b.CreateAlignedLoad(x->getType(), place, llvm::Align(64));
+  release(c, {place});
+  llvm::BasicBlock* const done = c.new_block("reduced");
+  llvm::IRBuilder<>(some).CreateBr(done);
+  llvm::IRBuilder<>(before).CreateCondBr(any, some, done,
+                                         llvm::MDBuilder(b.getContext()).createUnlikelyBranchWeights());
+  llvm::PHINode* const result = b.CreatePHI(x->getType(), 2);
+  result->addIncoming(x, before);
+  result->addIncoming(reduced, some);
+  return result;
+}
+
 /// sin(x + quarters * pi / 2)
 Value* sine(Operands& o, Value* x, unsigned quarters) {
   llvm::IRBuilder<>& b = o.b;
   Context& c = o.context;
   llvm::Type* const type = x->getType();
   llvm::Type* const word = as_integer(type);
+  x = reduce_large(o, x);
   Value* const shifted = fused_multiply_add(c, x, real(type, 0x1.45f306p-1), real(type, kRounder));
   Value* const k = b.CreateFNeg(b.CreateFSub(shifted, real(type, kRounder)));
   Value* r = fused_multiply_add(c, k, real(type, 0x1.921fb6p+0), x);
   r = fused_multiply_add(c, k, real(type, -0x1.777a5cp-25), r);
   r = fused_multiply_add(c, k, real(type, -0x1.ee59dap-50), r);
   r = b.CreateSelect(b.CreateFCmpOEQ(k, real(type, 0)), x, r);  // preserves the sign of zero
-  // If x is too large to be reduced, the result is meaningless but within [-1, 1].
-  r = b.CreateSelect(b.CreateFCmpOLT(r, real(type, -1)), real(type, -1), r);
-  r = b.CreateSelect(b.CreateFCmpOGT(r, real(type, 1)), real(type, 1), r);
   Value* const z = b.CreateFMul(r, r);
   // The last operation is a product, so that the sign of zero is preserved.
   Value* const sine_of_r =

@@ -20,6 +20,19 @@ bool same_guard(const ptx::Guard& a, const std::optional<ptx::Guard>& b) {
   return b && a.register_index == b->register_index && a.negated == b->negated;
 }
 
+/// True if the target has the instruction flush subnormal f32 numbers without .ftz. PTX ISA, "Floating Point
+/// Instructions": single precision of sm_1x has no subnormal numbers; "cvt": up to PTX 1.4 it did not flush
+/// where source or destination has 64 bits. ptxas follows both when it translates such PTX for later targets.
+bool flushes_by_target(const ptx::Module& module, std::uint16_t form, const ptx::Instruction& instruction) {
+  if (module.sm >= 20) return false;
+  const ptx::FormTable& table = ptx::FormTable::instance();
+  if (!table.allows(table.all()[form], ptx::Modifier::ftz)) return false;
+  const bool old = module.version_major == 1 && module.version_minor <= 4;
+  const bool has_64_bits = std::any_of(instruction.types.begin(), instruction.types.end(),
+                                       [](ptx::Type type) { return ptx::bit_size(type) == 64; });
+  return instruction.opcode != ptx::Opcode::cvt || !old || !has_64_bits;
+}
+
 bool names_register(const ptx::Operand& operand, std::uint32_t index) {
   if (const auto* reg = operand.as<ptx::RegisterOperand>()) return reg->index == index;
   const auto any = [index](const std::vector<ptx::Operand>& elements) {
@@ -200,7 +213,10 @@ void Translator::lower(const ptx::Instruction& instruction) {
   const std::uint16_t form = form_of(instruction);
   const Row* row = find_row_(form);
   if (row == nullptr) return refuse(why_not(instruction, form));
-  row->lower(*this, instruction);
+  if (!flushes_by_target(program().ptx(), form, instruction)) return row->lower(*this, instruction);
+  ptx::Instruction flushing = instruction;
+  flushing.modifiers.set(static_cast<std::size_t>(ptx::Modifier::ftz));
+  row->lower(*this, flushing);
 }
 
 }  // namespace quern::cpu::lower
