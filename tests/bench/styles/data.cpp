@@ -79,12 +79,16 @@ std::string difference(const Slot& slot, const HostArray& got, const HostArray& 
 }  // namespace
 
 HostArray::HostArray(std::size_t bytes) : bytes_((bytes + kLargePage - 1) / kLargePage * kLargePage) {
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kLargePage, bytes_)));
-  if (!memory_) throw std::bad_alloc();
-  ::madvise(memory_.get(), bytes_, MADV_HUGEPAGE);
-  std::memset(memory_.get(), 0, bytes_);
+  void* const got =
+      ::mmap(nullptr, bytes_ + kLargePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (got == MAP_FAILED) throw std::bad_alloc();
+  mapping_ = {static_cast<std::byte*>(got), Unmap{bytes_ + kLargePage}};
+  const auto address = reinterpret_cast<std::uintptr_t>(got);
+  data_ = mapping_.get() + ((kLargePage - address % kLargePage) % kLargePage);
+  ::madvise(data_, bytes_, MADV_HUGEPAGE);
+  std::memset(data_, 0, bytes_);
 }
-void HostArray::Free::operator()(std::byte* memory) const noexcept { std::free(memory); }
+void HostArray::Unmap::operator()(std::byte* memory) const noexcept { ::munmap(memory, bytes); }
 
 HostData::HostData(const Row& row) : row_(row) {
   for (const Slot& slot : row.slots) {

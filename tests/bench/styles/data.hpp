@@ -16,14 +16,16 @@ namespace quern::bench {
 class HostArray {
  public:
   explicit HostArray(std::size_t bytes);
-  std::byte* data() const noexcept { return memory_.get(); }
+  std::byte* data() const noexcept { return data_; }
   std::size_t size_bytes() const noexcept { return bytes_; }
 
  private:
-  struct Free {
+  struct Unmap {
+    std::size_t bytes;
     void operator()(std::byte* memory) const noexcept;
   };
-  std::unique_ptr<std::byte, Free> memory_;
+  std::unique_ptr<std::byte, Unmap> mapping_;
+  std::byte* data_;
   std::size_t bytes_;
 };
 

@@ -49,4 +49,16 @@ void or_one(Arrays a, Part p) { one<std::uint32_t>(a, p, 0, kOr); }
 void float_add_spread(Arrays a, Part p) { spread<float>(a, p, kAdd); }
 void float_add_one(Arrays a, Part p) { one<float>(a, p, 0.0f, kAdd); }
 
+// The operation that is swapped in is the program's own: only one by one is it the same algorithm.
+void cas_one(Arrays arrays, Part part) {
+  const float* x = array<float>(arrays, 0);
+  float* to = array<float>(arrays, 1);
+  for (std::size_t i = part.begin * 1024; i < part.end * 1024; ++i) {
+    float seen, next;
+    __atomic_load(to, &seen, __ATOMIC_RELAXED);
+    do next = seen + x[i];
+    while (!__atomic_compare_exchange(to, &seen, &next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  }
+}
+
 }  // namespace quern::bench::QUERN_NATIVE_VARIANT

@@ -16,23 +16,23 @@ void histogram(Arrays arrays, Part part) {
                        __ATOMIC_RELAXED);
 }
 
-// Compresses 1,024 elements into a buffer, then reserves their places.
+// Compresses 4,096 elements into a buffer, then reserves their places.
 void compact(Arrays arrays, Part part) {
   const int* in = array<int>(arrays, 0);
   int *out = array<int>(arrays, 1), *count = array<int>(arrays, 2);
-  alignas(64) int kept[1024 + kLanes];
+  alignas(64) int kept[4096 + kLanes];
   for (std::size_t block = part.begin; block < part.end; ++block) {
-    const int* from = in + block * 1024;
+    const int* from = in + block * 4096;
     std::size_t number = 0;
 #if defined(__AVX512F__)
-    for (std::size_t i = 0; i < 1024; i += kLanes) {
+    for (std::size_t i = 0; i < 4096; i += kLanes) {
       const __m512i v = _mm512_loadu_si512(from + i);
       const __mmask16 mask = _mm512_cmpge_epi32_mask(v, _mm512_set1_epi32(kThreshold));
       _mm512_storeu_si512(kept + number, _mm512_maskz_compress_epi32(mask, v));
       number += static_cast<std::size_t>(__builtin_popcount(mask));
     }
 #else
-    for (std::size_t i = 0; i < 1024; ++i) {
+    for (std::size_t i = 0; i < 4096; ++i) {
       kept[number] = from[i];
       number += from[i] >= kThreshold ? 1 : 0;
     }

@@ -126,7 +126,7 @@ void powers_of(Arrays arrays, Part part) {
   const std::uint64_t* in = array<std::uint64_t>(arrays, 0);
   std::uint64_t* out = array<std::uint64_t>(arrays, 1);
   constexpr std::size_t kStep = Count * sizeof(Value) / 8;
-  for (std::size_t i = part.begin * 16; i < part.end * 16; i += kStep) {
+  for (std::size_t i = part.begin * 32; i < part.end * 32; i += kStep) {
     Value base[Count], x[Count];
     std::memcpy(base, in + i, sizeof base);
     for (std::size_t k = 0; k < Count; ++k) x[k] = base[k];
@@ -139,20 +139,23 @@ void powers_of(Arrays arrays, Part part) {
 }  // namespace
 
 void powers(Arrays arrays, Part part) { powers_of<std::uint64_t, 4>(arrays, part); }
-void powers_vector(Arrays arrays, Part part) { powers_of<Longs, 2>(arrays, part); }
+void powers_vector(Arrays arrays, Part part) { powers_of<Longs, 4>(arrays, part); }
 
 void hash64(Arrays arrays, Part part) {
   const std::uint64_t* in = array<std::uint64_t>(arrays, 0);
   std::uint64_t* out = array<std::uint64_t>(arrays, 1);
-  for (std::size_t i = part.begin * 1024; i < part.end * 1024; i += kLanes / 2) {
-    Longs x = load<Longs>(in + i);
-    for (int k = 0; k < 4; ++k) {
-      x += 0x9e3779b97f4a7c15u;
-      x = (x ^ (x >> 30u)) * 0xbf58476d1ce4e5b9u;
-      x = (x ^ (x >> 27u)) * 0x94d049bb133111ebu;
-      x ^= x >> 31u;
-    }
-    stream<Longs>(out + i, x);
+  constexpr std::size_t kGroups = 4, kStep = kLanes / 2;
+  for (std::size_t i = part.begin * 1024; i < part.end * 1024; i += kGroups * kStep) {
+    Longs x[kGroups];
+    for (std::size_t g = 0; g < kGroups; ++g) x[g] = load<Longs>(in + i + g * kStep);
+    for (int k = 0; k < 4; ++k)
+      for (Longs& v : x) {
+        v += 0x9e3779b97f4a7c15u;
+        v = (v ^ (v >> 30u)) * 0xbf58476d1ce4e5b9u;
+        v = (v ^ (v >> 27u)) * 0x94d049bb133111ebu;
+        v ^= v >> 31u;
+      }
+    for (std::size_t g = 0; g < kGroups; ++g) stream<Longs>(out + i + g * kStep, x[g]);
   }
   _mm_sfence();
 }
@@ -180,19 +183,38 @@ void tree_walk(Arrays arrays, Part part) {
   }
 }
 
-// One key at a time: the branches are guessed.
+// Eight keys go down side by side, so that their loads do not wait for each other; where one ends, the next
+// begins.
 void tree_walk_scalar(Arrays arrays, Part part) {
   const int *key = array<int>(arrays, 0), *left = array<int>(arrays, 1), *right = array<int>(arrays, 2),
             *wanted = array<int>(arrays, 3);
   int* depth = array<int>(arrays, 4);
-  for (std::size_t i = part.begin * 32; i < part.end * 32; ++i) {
-    int node = 0, steps = 0;
-    while (node >= 0 && key[node] != wanted[i]) {
-      node = wanted[i] < key[node] ? left[node] : right[node];
-      ++steps;
+  constexpr std::size_t kAtOnce = 8;
+  std::size_t at[kAtOnce], next = part.begin * 32;
+  int node[kAtOnce]{}, steps[kAtOnce]{};
+  const std::size_t end = part.end * 32;
+  for (std::size_t& i : at) i = next++;
+  const auto step = [&](std::size_t k) {  // true: key k has ended
+    const int value = wanted[at[k]];
+    int here = key[node[k]];
+    asm("" : "+r"(here));  // keeps the compiler from gathers, which are slower
+    const int* side = value < here ? left : right;
+    node[k] = side[node[k]];
+    if (here != value && node[k] >= 0) [[likely]] {
+      ++steps[k];
+      return false;
     }
-    depth[i] = node < 0 ? -1 : steps;
-  }
+    depth[at[k]] = here == value ? steps[k] : -1;
+    node[k] = steps[k] = 0;
+    return true;
+  };
+  while (next < end)
+    for (std::size_t k = 0; k < kAtOnce; ++k)
+      if (step(k)) at[k] = next++;
+  // What is left: a slot may have gone beyond the end.
+  for (std::size_t k = 0; k < kAtOnce; ++k)
+    if (at[k] < end)
+      while (!step(k)) continue;
 }
 
 void lennard_jones(Arrays arrays, Part part) {

@@ -83,20 +83,21 @@ void black_scholes(Arrays arrays, Part part) {
   }
 }
 
-// Two vectors of points at a time, until all of them have left the set.
+// Four vectors of points at a time, until all of them have left the set.
 void mandelbrot(Arrays arrays, Part part) {
+  constexpr int kGroups = 4;
   std::int32_t* image = array<std::int32_t>(arrays, 0);
   for (std::size_t row = part.begin; row < part.end; ++row) {
     const float cy = -1.0f + 2.0f * static_cast<float>(row) / static_cast<float>(kPicture);
-    for (int column = 0; column < static_cast<int>(kPicture); column += 2 * kLanes) {
-      Floats cx[2], x[2]{}, y[2]{};
-      Ints steps[2]{};
-      for (int k = 0; k < 2; ++k)
+    for (int column = 0; column < static_cast<int>(kPicture); column += kGroups * kLanes) {
+      Floats cx[kGroups], x[kGroups]{}, y[kGroups]{};
+      Ints steps[kGroups]{};
+      for (int k = 0; k < kGroups; ++k)
         cx[k] = -2.0f + 3.0f * __builtin_convertvector(ramp() + (column + k * kLanes), Floats) /
                             static_cast<float>(kPicture);
       for (int i = 0; i < kEscapeLimit; ++i) {
         Ints any = 0;
-        for (int k = 0; k < 2; ++k) {
+        for (int k = 0; k < kGroups; ++k) {
           const Floats xx = x[k] * x[k], yy = y[k] * y[k];
           const Ints inside = (xx + yy) < 4.0f;
           any |= inside;
@@ -106,7 +107,7 @@ void mandelbrot(Arrays arrays, Part part) {
         }
         if (__builtin_reduce_or(any) == 0) break;
       }
-      for (int k = 0; k < 2; ++k) store(image + row * kPicture + column + k * kLanes, steps[k]);
+      for (int k = 0; k < kGroups; ++k) store(image + row * kPicture + column + k * kLanes, steps[k]);
     }
   }
 }

@@ -58,7 +58,18 @@ void cub_sums(Arrays arrays, Part part) { sums_of<kCubBlock>(arrays, part); }
 void scan_blocks(Arrays arrays, Part part) { scans_of<kScanBlock>(arrays, part); }
 void cub_scan_blocks(Arrays arrays, Part part) { scans_of<kCubBlock>(arrays, part); }
 
-// kLanes sums of 32 elements at a time: a square is transposed and its rows added.
+// The sums of the pairs of neighbours in two vectors.
+inline Ints pairs(Ints a, Ints b) {
+#if defined(__AVX512F__)
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
+         __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+#else
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14) +
+         __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+#endif
+}
+
+// kLanes sums of 32 elements at a time.
 void warp_sums(Arrays arrays, Part part) {
   const int* in = array<int>(arrays, 0);
   int* sums = array<int>(arrays, 1);
@@ -66,12 +77,13 @@ void warp_sums(Arrays arrays, Part part) {
     Ints rows[kLanes];
     for (int r = 0; r < kLanes; ++r) {
       rows[r] = load<Ints>(in + (first + r) * 32);
+      _mm_prefetch(in + (first + r) * 32 + 1024, _MM_HINT_T0);
+      _mm_prefetch(in + (first + r) * 32 + 1024 + 16, _MM_HINT_T0);
       for (int k = kLanes; k < 32; k += kLanes) rows[r] += load<Ints>(in + (first + r) * 32 + k);
     }
-    transpose_square(rows);
-    Ints total = 0;
-    for (int r = 0; r < kLanes; ++r) total += rows[r];
-    store(sums + first, total);
+    for (int left = kLanes / 2; left > 0; left /= 2)
+      for (int r = 0; r < left; ++r) rows[r] = pairs(rows[2 * r], rows[2 * r + 1]);
+    store(sums + first, rows[0]);
   }
 }
 

@@ -39,6 +39,11 @@ void block_sums(Arrays arrays, Part part) {
   }
 }
 
+void warp_sums(Arrays arrays, Part part) {
+  for (std::size_t i = part.begin * 512; i < part.end * 512; ++i)
+    array<int>(arrays, 1)[i / 32] += array<int>(arrays, 0)[i];
+}
+
 void scan_blocks(Arrays arrays, Part part) { scan(arrays, part, kScanBlock); }
 void cub_scan_blocks(Arrays arrays, Part part) { scan(arrays, part, kCubBlock); }
 
@@ -156,7 +161,7 @@ void histogram(Arrays arrays, Part part) {
 }
 
 void compact(Arrays arrays, Part part) {
-  for (std::size_t i = part.begin * 1024; i < part.end * 1024; ++i)
+  for (std::size_t i = part.begin * 4096; i < part.end * 4096; ++i)
     if (array<int>(arrays, 0)[i] >= kThreshold)
       array<int>(arrays, 1)[array<int>(arrays, 2)[0]++] = array<int>(arrays, 0)[i];
 }
@@ -198,11 +203,13 @@ void csr(Arrays arrays, Part part) {
   }
 }
 
+// Sorts by digit, then by place, both in one number.
 void radix_scatter(Arrays arrays, Part) {
   const unsigned* keys = array<unsigned>(arrays, 0);
-  std::vector<unsigned> sorted(keys, keys + kKeys);
-  std::ranges::stable_sort(sorted, {}, [](unsigned key) { return key >> kRadixShift & 15; });
-  std::memcpy(array<unsigned>(arrays, 2), sorted.data(), kKeys * sizeof(unsigned));
+  std::vector<std::uint64_t> order(kKeys);
+  for (std::size_t i = 0; i < kKeys; ++i) order[i] = std::uint64_t{keys[i] >> kRadixShift & 15} << 32 | i;
+  std::ranges::sort(order);
+  for (std::size_t i = 0; i < kKeys; ++i) array<unsigned>(arrays, 2)[i] = keys[order[i] & 0xffffffff];
 }
 
 void search(Arrays arrays, Part) {
@@ -311,7 +318,7 @@ void powers(Arrays arrays, Part part) {
   };
   // 2^64 is 2^32 - 1 modulo the prime, and 2^192 is 1.
   const std::uint64_t shift = (std::uint64_t{1} << 32) - 1, inverse = times(shift, shift);
-  for (std::size_t i = part.begin * 16; i < part.end * 16; ++i) {
+  for (std::size_t i = part.begin * 32; i < part.end * 32; ++i) {
     const std::uint64_t base = array<std::uint64_t>(arrays, 0)[i];
     std::uint64_t x = base;
     for (int k = 0; k < kPowerSteps; ++k) x = times(times(times(times(x, x), inverse), base), inverse);

@@ -26,7 +26,7 @@ Row sparse(const char* name, const char* what, std::size_t rows, std::size_t lea
           {QUERN_BOTH(csr), bench::strict::csr_gather},
           reference::csr,
           rows,
-          4};
+          5};
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ std::vector<Row> tile_rows() {
        matmul,
        reference::matmul,
        4,
-       4},
+       2},
       {"py_matmul",
        "matrix product in Python",
        "idioms.py",
@@ -78,7 +78,7 @@ std::vector<Row> tile_rows() {
        matmul,
        nullptr,
        0,
-       6},
+       3},
       {"stencil",
        "5-point stencil, 32 x 8 threads",
        "tiles.cu",
@@ -91,7 +91,7 @@ std::vector<Row> tile_rows() {
        stencil,
        reference::stencil,
        kSide,
-       4},
+       3},
       {"py_laplace",
        "5-point stencil in Python",
        "idioms.py",
@@ -104,7 +104,7 @@ std::vector<Row> tile_rows() {
        stencil,
        nullptr,
        0,
-       4},
+       3},
       {"nbody",
        "n bodies by tiles",
        "tiles.cu",
@@ -118,7 +118,7 @@ std::vector<Row> tile_rows() {
        {QUERN_BOTH(nbody)},
        reference::nbody,
        16,
-       3},
+       2},
       {"convolve",
        "7 x 7 filter, tile with a rim",
        "tiles.cu",
@@ -144,7 +144,7 @@ std::vector<Row> tile_rows() {
        {QUERN_BOTH(softmax)},
        reference::softmax,
        512,
-       6},
+       5},
       {"layer_norm",
        "layer norm, a warp a row",
        "rows.cu",
@@ -159,7 +159,7 @@ std::vector<Row> tile_rows() {
        {QUERN_BOTH(layer_norm)},
        reference::layer_norm,
        512,
-       4},
+       20},
       sparse("csr_scalar", "sparse product, a thread a row", kScalarRows, 8, 24, 1),
       sparse("csr_vector", "sparse product, a warp a row", kVectorRows, 64, 192, 32),
   };

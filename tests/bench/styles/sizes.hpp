@@ -68,10 +68,10 @@ constexpr std::uint64_t kModulus = 0xffffffff00000001u;         ///< 2^64 - 2^32
 constexpr std::uint64_t kModulusInverse = 0xfffffffeffffffffu;  ///< -1 / kModulus modulo 2^64
 constexpr std::size_t kHashes = std::size_t{1} << 22;
 
-constexpr std::size_t kAtomics = std::size_t{1} << 22, kCas = std::size_t{1} << 18;
+constexpr std::size_t kAtomics = std::size_t{1} << 24, kCas = std::size_t{1} << 20;
 
 constexpr std::size_t kWalkers = std::size_t{1} << 15;
-constexpr int kTrials = 128;
+constexpr int kTrials = 256;
 
 /// A filter that is no product of a row and a column.
 constexpr float kFilter[49] = {
