@@ -58,6 +58,24 @@ void cub_sums(Arrays arrays, Part part) { sums_of<kCubBlock>(arrays, part); }
 void scan_blocks(Arrays arrays, Part part) { scans_of<kScanBlock>(arrays, part); }
 void cub_scan_blocks(Arrays arrays, Part part) { scans_of<kCubBlock>(arrays, part); }
 
+// Hillis and Steele's steps, as the kernel has them. From the end down, a step needs no second buffer.
+void scan_steps(Arrays arrays, Part part) {
+  const int* in = array<int>(arrays, 0);
+  int* out = array<int>(arrays, 1);
+  constexpr int kSize = static_cast<int>(kScanBlock);
+  alignas(64) int zeros_and_sums[kLanes + kSize]{};  // what lies before the block adds nothing
+  int* const sums = zeros_and_sums + kLanes;
+  for (std::size_t block = part.begin; block < part.end; ++block) {
+    std::memcpy(sums, in + block * kScanBlock, sizeof(int) * kScanBlock);
+    for (int step = 1; step < kSize; step *= 2)
+      for (int i = kSize - kLanes; i + kLanes > step; i -= kLanes)
+        store(sums + i, load<Ints>(sums + i) + load<Ints>(sums + i - step));
+    for (int i = 0; i < kSize; i += kLanes)
+      stream<Ints>(out + block * kScanBlock + static_cast<std::size_t>(i), load<Ints>(sums + i));
+  }
+  _mm_sfence();
+}
+
 // The sums of the pairs of neighbours in two vectors.
 inline Ints pairs(Ints a, Ints b) {
 #if defined(__AVX512F__)

@@ -52,6 +52,7 @@ struct Row {
   Native reference;             ///< null: the native function is plain enough
   std::size_t checked_pieces;   ///< that are compared with the reference
   double limit;                 ///< of quern / native that --check accepts, on one thread and on all
+  Native better = nullptr;      ///< another algorithm that is faster, for information
 };
 
 std::vector<Row> sum_rows();
