@@ -83,9 +83,9 @@ void black_scholes(Arrays arrays, Part part) {
   }
 }
 
-// Four vectors of points at a time, until all of them have left the set.
+// Several vectors of points at a time, until all of them have left the set.
 void mandelbrot(Arrays arrays, Part part) {
-  constexpr int kGroups = 4;
+  constexpr int kGroups = kLanes == 16 ? 4 : 2;  // as many as there are registers for
   std::int32_t* image = array<std::int32_t>(arrays, 0);
   for (std::size_t row = part.begin; row < part.end; ++row) {
     const float cy = -1.0f + 2.0f * static_cast<float>(row) / static_cast<float>(kPicture);

@@ -52,7 +52,7 @@ inline float sum(Floats v) {
 #else
   const auto half = v.lo + v.hi;
   const auto quarter = half.lo + half.hi;
-  return (quarter[0] + quarter[1]) + (quarter[2] + quarter[3]);
+  return quarter[0] + quarter[1];
 #endif
 }
 
