@@ -70,8 +70,11 @@ void half_gemv(Arrays arrays, Part part) {
 
 // The loop is vectorised with glibc's vector functions (-fveclib=libmvec).
 void black_scholes(Arrays arrays, Part part) {
-  const float* __restrict spot = array<float>(arrays, 0), * __restrict strike = array<float>(arrays, 1), * __restrict years = array<float>(arrays, 2);
-  float* __restrict call = array<float>(arrays, 3), * __restrict put = array<float>(arrays, 4);
+  const float* __restrict spot = array<float>(arrays, 0);
+  const float* __restrict strike = array<float>(arrays, 1);
+  const float* __restrict years = array<float>(arrays, 2);
+  float* __restrict call = array<float>(arrays, 3);
+  float* __restrict put = array<float>(arrays, 4);
   for (std::size_t i = part.begin * 1024; i < part.end * 1024; ++i) {
     const float root = kVolatility * std::sqrt(years[i]);
     const float d1 =
