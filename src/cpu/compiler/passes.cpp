@@ -127,6 +127,7 @@ std::span<const Pass> pass_list() {
       {"cut_where_gangs_part", Form::cut, &plan<cuts::cut_where_gangs_part>},
       {"analyse_masked", Form::cut, &plan<cuts::analyse_masked>},
       {"analyse_full", Form::cut, &plan<cuts::analyse_full>},
+      {"find_serial_code", Form::cut, &plan<cuts::find_serial_code>},
       {"find_ends", Form::cut, &plan<cuts::find_ends>},
       {"find_waits", Form::cut, &plan<cuts::find_waits>},
       {"choose_versions", Form::cut, &plan<cuts::choose_versions>},
