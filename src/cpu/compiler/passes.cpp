@@ -118,6 +118,7 @@ std::span<const Pass> pass_list() {
       {"check_operations", Form::checked, &check_operations},
       {"choose_dispatch", Form::checked, &choose_dispatch},
       // SIMT IR -> plans (cuts/passes.hpp)
+      {"unroll_rounds", Form::cut, &plan<cuts::unroll_rounds>},
       {"place_extracts", Form::cut, &plan<cuts::place_extracts>},
       {"cut_at_waits", Form::cut, &plan<cuts::cut_at_waits>},
       {"cut_after_barriers", Form::cut, &plan<cuts::cut_after_barriers>},

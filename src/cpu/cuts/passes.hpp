@@ -14,6 +14,9 @@ namespace quern::cpu::cuts {
 /// called function in which a lane would wait for others.
 Expected<void> choose_dispatch(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
+/// Unrolls short loops over barriers whose iterations are known from the shape of the block.
+void unroll_rounds(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+
 /// Moves each extract directly after its operand: then the elements need no storage.
 void place_extracts(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
