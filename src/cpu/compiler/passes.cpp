@@ -149,6 +149,7 @@ std::span<const Pass> pass_list() {
       {"remove_dead_code", Form::llvm, &llvm<emit::remove_dead_code>},
       {"simplify_control_flow_again", Form::llvm, &llvm<emit::simplify_control_flow>},
       {"reduce_loop_strength", Form::llvm, &llvm<emit::reduce_loop_strength>},
+      {"narrow_accesses", Form::llvm, &llvm<emit::narrow_accesses>},
       {"compute_masks_as_words", Form::llvm, &llvm<emit::compute_masks_as_words>},
       {"keep_logic_from_selects", Form::llvm, &llvm<emit::keep_logic_from_selects>},
       {"make_object", Form::object, &llvm<emit::make_object>},
