@@ -127,6 +127,20 @@ bool are_offsets_below_alignment(const LanePattern& pattern) {
   return std::all_of(pattern.terms[0].offsets.begin(), pattern.terms[0].offsets.end(), below);
 }
 
+bool compares_like_base(ir::Icmp how, const LanePattern& index, const LanePattern& bound) {
+  if (index.kind != LanePatternKind::affine || bound.kind != LanePatternKind::uniform ||
+      !are_offsets_below_alignment(index))
+    return false;
+  // The values of all lanes have the same bits above the offsets. Below them, the bits of the base are 0.
+  const auto reach = static_cast<std::uint64_t>(std::ranges::max(index.terms[0].offsets));
+  const bool equality = how == ir::Icmp::eq || how == ir::Icmp::ne;
+  const bool inclusive =
+      how == ir::Icmp::sle || how == ir::Icmp::sgt || how == ir::Icmp::ule || how == ir::Icmp::ugt;
+  if (!bound.constant) return !equality && !inclusive && bound.base_align >= index.base_align;
+  const std::uint64_t least = (*bound.constant + (inclusive ? 1 : 0)) & (index.base_align - 1);
+  return least > reach || (least == 0 && !equality);
+}
+
 std::optional<std::array<std::uint64_t, kWarpSize>> known_lanes(const LanePattern& pattern,
                                                                 std::uint32_t bits) {
   if (!is_linear(pattern) || !pattern.constant) return std::nullopt;

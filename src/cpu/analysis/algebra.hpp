@@ -31,6 +31,9 @@ bool is_linear(const LanePattern& pattern);
 bool has_constant_offsets(const LanePattern& pattern);
 /// True if every lane is base | offset: the offsets are constant and below the divisor of the base.
 bool are_offsets_below_alignment(const LanePattern& pattern);
+/// True if the comparison with a uniform bound has the same result in every lane as for the base: the bound
+/// is not between the base and the value of any lane. For example, tid.x < 64 in a one-dimensional block.
+bool compares_like_base(ir::Icmp how, const LanePattern& index, const LanePattern& bound);
 /// The value in each lane, if it is known at compile time.
 std::optional<std::array<std::uint64_t, kWarpSize>> known_lanes(const LanePattern& pattern,
                                                                 std::uint32_t bits);

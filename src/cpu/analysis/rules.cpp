@@ -280,6 +280,8 @@ LanePattern Rules::compare(const ir::Inst& inst) const {
     const bool same = join(a, b).kind == LanePatternKind::offset32;
     return same && is_equality(inst.attr.icmp) ? uniform_pattern(1) : varying_pattern(1);
   }
+  if (compares_like_base(inst.attr.icmp, a, b) || compares_like_base(ir::swapped(inst.attr.icmp), b, a))
+    return uniform_pattern(1);
   if (!same_terms(a, b)) return varying_pattern(1);
   const bool natural = a.min >= 0 && b.min >= 0;
   const bool ordered = a.exact && b.exact && (natural || is_signed(inst.attr.icmp));

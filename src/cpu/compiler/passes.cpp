@@ -118,6 +118,7 @@ std::span<const Pass> pass_list() {
       {"check_operations", Form::checked, &check_operations},
       {"choose_dispatch", Form::checked, &choose_dispatch},
       // SIMT IR -> plans (cuts/passes.hpp)
+      {"unroll_rounds", Form::cut, &plan<cuts::unroll_rounds>},
       {"place_extracts", Form::cut, &plan<cuts::place_extracts>},
       {"cut_at_waits", Form::cut, &plan<cuts::cut_at_waits>},
       {"cut_after_barriers", Form::cut, &plan<cuts::cut_after_barriers>},
@@ -127,6 +128,7 @@ std::span<const Pass> pass_list() {
       {"cut_where_gangs_part", Form::cut, &plan<cuts::cut_where_gangs_part>},
       {"analyse_masked", Form::cut, &plan<cuts::analyse_masked>},
       {"analyse_full", Form::cut, &plan<cuts::analyse_full>},
+      {"find_serial_code", Form::cut, &plan<cuts::find_serial_code>},
       {"find_ends", Form::cut, &plan<cuts::find_ends>},
       {"find_waits", Form::cut, &plan<cuts::find_waits>},
       {"choose_versions", Form::cut, &plan<cuts::choose_versions>},
@@ -147,6 +149,7 @@ std::span<const Pass> pass_list() {
       {"remove_dead_code", Form::llvm, &llvm<emit::remove_dead_code>},
       {"simplify_control_flow_again", Form::llvm, &llvm<emit::simplify_control_flow>},
       {"reduce_loop_strength", Form::llvm, &llvm<emit::reduce_loop_strength>},
+      {"narrow_accesses", Form::llvm, &llvm<emit::narrow_accesses>},
       {"compute_masks_as_words", Form::llvm, &llvm<emit::compute_masks_as_words>},
       {"keep_logic_from_selects", Form::llvm, &llvm<emit::keep_logic_from_selects>},
       {"make_object", Form::object, &llvm<emit::make_object>},

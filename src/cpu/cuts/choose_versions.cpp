@@ -24,6 +24,13 @@ bool all_tested(const Plan& plan) {
   return true;
 }
 
+/// Used if the analysis after the cuts does not confirm the one that the cuts were made for.
+void give_up_gang(Plan& plan) {
+  plan.gang = {};
+  plan.parts.assign(plan.parts.size(), false);
+  plan.serial.clear();
+}
+
 /// Used if the cuts have invalidated the assumptions of the optimistic analysis: full code cannot use it.
 void give_up_assumptions(Plan& plan) {
   if (plan.dispatched) {
@@ -32,8 +39,7 @@ void give_up_assumptions(Plan& plan) {
   }
   plan.full = plan.masked;
   for (std::vector<ir::Value>& list : plan.tested) list.clear();
-  plan.gang = {};
-  plan.parts.assign(plan.parts.size(), false);
+  give_up_gang(plan);
 }
 
 /// The blocks at which lanes have ended. Lanes must not be delayed at such a block: a barrier earlier in the
@@ -160,6 +166,16 @@ Expected<void> analyse_full(ir::Function& function, Plan& plan, const Specialisa
   return {};
 }
 
+void find_serial_code(ir::Function& function, Plan& plan, const Specialisation&) {
+  if (plan.gang.width <= 1) return;
+  plan.serial = find_serial_regions(function, plan.full.patterns, plan.gang, plan.tested);
+  for (const ir::BlockId id : plan.full.order)
+    if (plan.serial[id].join == ir::kNone && !plan.parts[id] &&
+        !leave_together(function, plan.full.patterns, plan.gang, id))
+      return give_up_gang(plan);
+  plan.lockstep = find_lockstep_blocks(function, plan.serial);
+}
+
 void find_ends(ir::Function& function, Plan& plan, const Specialisation&) {
   plan.ends = ends_of(function, plan.masked.order);
 }
@@ -207,8 +223,7 @@ void find_bounded_branches(ir::Function& function, Plan& plan, const Specialisat
 Plan masked_only(const Plan& plan) {
   Plan result = plan;
   result.has_full = false;
-  result.gang = {};
-  result.parts.assign(result.parts.size(), false);
+  give_up_gang(result);
   choose(result, {});
   return result;
 }

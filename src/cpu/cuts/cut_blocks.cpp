@@ -153,14 +153,12 @@ void cut_where_gangs_part(ir::Function& function, Plan& plan, const Specialisati
   if (plan.gang.width <= 1) return;
   const Analysis& facts = plan.uncut;
   const auto blocks = static_cast<ir::BlockId>(function.blocks.size());
-  const auto agreed = [&](ir::Value value) {
-    return plan.gang.shared[value] && facts.patterns[value].kind == LanePatternKind::uniform;
-  };
+  const std::vector<SerialRegion> regions =
+      find_serial_regions(function, facts.patterns, plan.gang, plan.tested);
   const std::vector<std::uint32_t> reads = count_reads(function);
   for (ir::BlockId id = 0; id < blocks; ++id) {
-    const ir::Inst& last = function[function.blocks[id].insts.back()];
-    const bool chooses = last.op == ir::Op::cond_br || last.op == ir::Op::switch_br;
-    if (plan.tested[id].empty() && !(chooses && !agreed(last.args[0]))) continue;
+    const bool together = leave_together(function, facts.patterns, plan.gang, id);
+    if (plan.tested[id].empty() && (together || regions[id].join != ir::kNone)) continue;
     ir::BlockId alone = id;
     std::vector<ir::Value>& insts = function.blocks[id].insts;
     std::size_t kept = 1;

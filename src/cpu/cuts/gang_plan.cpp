@@ -12,8 +12,10 @@ namespace {
 
 /// Wider gangs gain nothing: eight accumulators hide the latency of one operation.
 constexpr std::uint32_t kMaxWidth = 8;
-/// Limit for the number of instructions times the width. Above it, the compile time outweighs the gain.
+/// Limit for the number of instructions times the width. Above it, the compile time outweighs the gain. The
+/// second one is for gangs that are a block with barriers, which need no other code unless they split.
 constexpr std::size_t kMaxInsts = 2500;
+constexpr std::size_t kMaxBlockInsts = 5000;
 
 /// True for a branch in a loop that depends on data: the gang would soon split.
 bool parts_by_data(const ir::Function& function, const analysis::Analysis& facts) {
@@ -78,9 +80,11 @@ GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& fac
     return {};
   std::vector<bool> shared = analysis::find_shared(function, specialisation);
   const std::uint64_t bytes = kWarpSize * std::max<std::uint64_t>(4, pressure(function, facts, shared));
+  const bool may_be_block = barriers && full_warps <= kMaxWidth && specialisation.warps() == full_warps;
+  const std::size_t max_insts = may_be_block ? kMaxBlockInsts : kMaxInsts;
   const std::uint64_t most =
       std::min<std::uint64_t>({kMaxWidth, full_warps, register_bytes(specialisation.isa) / bytes,
-                               kMaxInsts / std::max<std::size_t>(1, function.insts.size())});
+                               max_insts / std::max<std::size_t>(1, function.insts.size())});
   for (auto width = static_cast<std::uint32_t>(most); width >= 2; --width)
     if (full_warps % width == 0) return {width, std::move(shared)};
   return {};

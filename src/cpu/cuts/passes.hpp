@@ -14,6 +14,9 @@ namespace quern::cpu::cuts {
 /// called function in which a lane would wait for others.
 Expected<void> choose_dispatch(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
+/// Unrolls short loops over barriers whose iterations are known from the shape of the block.
+void unroll_rounds(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+
 /// Moves each extract directly after its operand: then the elements need no storage.
 void place_extracts(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
@@ -35,8 +38,8 @@ void choose_gangs(ir::Function& function, Plan& plan, const Specialisation& spec
 void cut_before_assumed(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Cuts blocks where the warps of the gang, or their lanes, may diverge: each such branch becomes a separate
-/// block, where a warp can start (Plan::parts). A comparison that is computed only if scalars do not decide
-/// (see bounds.hpp) moves with its branch.
+/// block, where a warp can start (Plan::parts), unless the gang can continue behind it (serial_regions.hpp).
+/// A comparison that is computed only if scalars do not decide (see bounds.hpp) moves with its branch.
 void cut_where_gangs_part(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Runs the safe analysis on the function after the cuts.
@@ -44,6 +47,9 @@ Expected<void> analyse_masked(ir::Function& function, Plan& plan, const Speciali
 
 /// Runs the optimistic analysis. If the cuts have invalidated its assumptions, full code uses the safe one.
 Expected<void> analyse_full(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+
+/// Finds the blocks that the warps of a gang run one after another (Plan::serial, Plan::lockstep).
+void find_serial_code(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Finds the blocks at which lanes have ended (Plan::ends).
 void find_ends(ir::Function& function, Plan& plan, const Specialisation& specialisation);

@@ -11,6 +11,7 @@
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/cuts/bounds.hpp"
 #include "cpu/cuts/gang_plan.hpp"
+#include "cpu/cuts/serial_regions.hpp"
 #include "cpu/ir/ir.hpp"
 
 namespace quern::cpu::cuts {
@@ -44,6 +45,10 @@ struct Plan {
   GangPlan gang;
   /// by BlockId: it has only a terminator, at which the warps of a gang may diverge
   std::vector<bool> parts;
+  /// by BlockId of a branch: the blocks that the warps of a gang run one after another; empty without gangs
+  std::vector<SerialRegion> serial;
+  /// by BlockId: the gang has code for the block in which its warps are in lockstep; empty without gangs
+  std::vector<bool> lockstep;
 
   /// Lanes may wait for each other: the dispatcher runs the masked version, and full code contains no
   /// barriers.

@@ -49,7 +49,7 @@ class RunEmitter {
   }
 
   std::uint32_t run() {
-    steps_ = (plan_.has_barriers && specialisation_.warps() > 1) || plan_.gang.width > 1;
+    steps_ = ((plan_.has_barriers && specialisation_.warps() > 1) || plan_.gang.width > 1) && !never_waits();
     if (plan_.dispatched)
       emit_dispatched_steps();
     else if (steps_)
@@ -65,6 +65,12 @@ class RunEmitter {
   llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(context_, name, function_); }
   llvm::Value* field(llvm::Value* base, std::uint64_t offset) {
     return at_.CreateConstInBoundsGEP1_64(at_.getInt8Ty(), base, offset);
+  }
+
+  /// The block is one gang that never splits: no warp ever waits for another.
+  bool never_waits() const {
+    return plan_.gang.width == specialisation_.warps() && plan_.gang.width > 1 &&
+           std::ranges::none_of(plan_.full.order, [&](ir::BlockId id) { return plan_.parts[id]; });
   }
 
   void set_state_attributes(llvm::Function& function) {
@@ -259,7 +265,7 @@ class RunEmitter {
     else if (steps_)
       emit_rounds();
     else
-      for (const WarpKind& kind : kinds_) emit_warps(kind);
+      for (const WarpKind& kind : kinds_) kind.width > 1 ? emit_gang(kind) : emit_warps(kind);
 
     // Compute ctaid of the next block.
     llvm::Value* x = at_.CreateAdd(ctaid[0], at_.getInt32(1));
@@ -312,6 +318,17 @@ class RunEmitter {
     warp->addIncoming(next, inputs.done);
     at_.CreateCondBr(at_.CreateICmpEQ(next, at_.getInt32(kind.first + kind.count)), after, head);
     at_.SetInsertPoint(after);
+  }
+
+  /// For blocks that are one gang, which never splits: emits its body.
+  void emit_gang(const WarpKind& kind) {
+    note_warps(at_.getInt32(0), kind.width);
+    BodyInputs inputs = run_inputs();
+    at_.CreateBr(inputs.begin);
+    inputs.warp = at_.getInt32(0);
+    const Gang gang{.width = kind.width, .whole_block = true};
+    WarpBody(*kind.plan, specialisation_, inputs, callees_, gang).emit();
+    at_.SetInsertPoint(inputs.done);
   }
 
   BodyInputs run_inputs() {

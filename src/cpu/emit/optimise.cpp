@@ -22,6 +22,7 @@
 #include "cpu/emit/llvm/llvm_code.hpp"
 #include "cpu/emit/llvm/mask_words.hpp"
 #include "cpu/emit/llvm/masked_ternlog.hpp"
+#include "cpu/emit/llvm/narrow_accesses.hpp"
 #include "cpu/emit/llvm/promote_slots.hpp"
 
 namespace quern::cpu::emit {
@@ -121,6 +122,11 @@ Expected<void> reduce_loop_strength(LlvmCode& code) {
     const auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
     if (loops.getLoopsInPreorder().size() <= kMaxReducedLoops) code.passes->run(function, analyses);
   });
+}
+
+Expected<void> narrow_accesses(LlvmCode& code) {
+  code.forget_analyses();
+  return for_each_function(code, [](llvm::Function& function) { narrow_accesses(function); });
 }
 
 Expected<void> compute_masks_as_words(LlvmCode& code) {

@@ -57,8 +57,8 @@ struct Gang {
   std::uint32_t frame_bytes = 0;  ///< from one warp's frame to the next one's
   bool whole_block = false;       ///< the block has no other warps, so no warp waits at a barrier
   bool resumes = false;           ///< continues after barriers at which its warps have arrived separately
-  const ResumePoints* single =
-      nullptr;  ///< states and frame of the body of one warp, which was emitted before
+  /// states and frame of the body of one warp, which was emitted before; null if the gang never splits
+  const ResumePoints* single = nullptr;
 };
 
 /// The LLVM blocks of a block's masked version: `test` skips the block if no lane waits at it, `run` is its
@@ -69,7 +69,7 @@ struct MaskedBlocks {
   llvm::AllocaInst* waiting = nullptr;
 };
 
-/// The lanes that run the masked block being emitted, in three forms; null in full code.
+/// The lanes that run the block being emitted, in three forms; null if all lanes run in full code.
 struct RunningLanes {
   llvm::Value* lanes = nullptr;  ///< in the representation of Masks
   llvm::Value* bits = nullptr;   ///< <32 x i1>
@@ -86,17 +86,21 @@ struct Warp {
 struct BodyState {
   BodyState(const Plan& the_plan, const BodyInputs& the_inputs, const Gang& the_gang, Isa isa);
 
-  bool full() const { return version == Version::full; }
+  /// All lanes run. Only a gang's warps that run one after another may have others in the full version.
+  bool full() const { return version == Version::full && running.lanes == nullptr; }
   llvm::Value* mask() { return full() ? masks.bits_of(masks.all()) : running.bits; }
   llvm::Value* mask_bits() { return full() ? code.getInt32(0xffffffffu) : running.word; }
-  llvm::Value* live_bits() { return full() ? mask_bits() : code.CreateLoad(code.getInt32Ty(), live); }
+  llvm::Value* live_bits() {
+    if (version == Version::full) return code.getInt32(0xffffffffu);  // no lane of a gang has ended
+    return code.CreateLoad(code.getInt32Ty(), live);
+  }
   llvm::Value* warp_index() const { return warps[current].index; }
   /// Creates a block after the current one. The builder does not move.
   llvm::BasicBlock* make_block(const char* name) {
     return llvm::BasicBlock::Create(code.getContext(), name, inputs.function,
                                     code.GetInsertBlock()->getNextNode());
   }
-  bool is_gang() const { return gang.single != nullptr; }
+  bool is_gang() const { return gang.width > 1; }
 
   const Plan& plan;
   BodyInputs inputs;
@@ -107,6 +111,7 @@ struct BodyState {
 
   std::vector<Warp> warps;
   std::size_t current = 0;                     ///< the warp for which code is emitted
+  bool serial = false;                         ///< the code is for the current warp only (serial_code.hpp)
   std::vector<llvm::BasicBlock*> full_blocks;  ///< by BlockId
   std::vector<MaskedBlocks> masked_blocks;     ///< by BlockId
   llvm::Value* live = nullptr;  ///< pointer to an i32: lanes that have not exited, in masked code
@@ -158,13 +163,14 @@ class BodyPart {
   std::size_t warp_of(ir::Value value) const { return is_shared(value) ? 0 : body_.current; }
   template <class Function>
   void for_each_warp(const Function& function) {
+    if (body_.serial) return function();
     for (body_.current = 0; body_.current < body_.warps.size(); ++body_.current) function();
     body_.current = 0;
   }
   /// Calls `function` for each warp, or only for the first one if `value` is the same in all.
   template <class Function>
   void for_each_warp(ir::Value value, const Function& function) {
-    if (is_shared(value))
+    if (is_shared(value) || body_.serial)
       function();
     else
       for_each_warp(function);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cpu/analysis/structure.hpp"
+
 namespace quern::cpu::emit {
 
 std::vector<std::pair<ir::Value, ir::Value>> Edges::phi_operands(ir::BlockId block,
@@ -39,6 +41,15 @@ std::vector<llvm::Value*> Edges::lanes_by_edge(ir::BlockId block, llvm::Value* a
   }
   result.push_back(rest);
   return result;
+}
+
+bool Edges::must_blend(const analysis::Analysis& facts, ir::BlockId block, ir::BlockId successor) const {
+  const std::vector<ir::BlockId>& preds = function_->blocks[successor].preds;
+  if (analysis::leaves_divergent_loop(facts, block, successor)) return true;
+  const std::uint32_t own = facts.loop_of[successor];
+  if (own != ir::kNone && facts.loops[own].header == successor && preds.size() == 2) return false;
+  const auto before = [&](ir::BlockId a, ir::BlockId b) { return facts.position[a] < facts.position[b]; };
+  return *std::min_element(preds.begin(), preds.end(), before) != block;
 }
 
 std::vector<unsigned> Edges::all(ir::BlockId block) const {

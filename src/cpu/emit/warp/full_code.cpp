@@ -7,7 +7,7 @@ namespace quern::cpu::emit {
 
 void FullCode::emit() {
   for (const ir::BlockId id : plan_.full.order) {
-    if (!plan_.full_needed[id]) continue;
+    if (body_.full_blocks[id] == nullptr) continue;
     values_.begin_block(Version::full, id, body_.full_blocks[id]);
     instructions_.emit(id);
     if (plan_.barrier[id] == ir::kNone)
@@ -62,31 +62,37 @@ void FullCode::store_phis(ir::BlockId block, unsigned successor_index) {
 
 void FullCode::emit_cond_branch(ir::BlockId block) {
   const ir::Value condition = terminator(block).args[0];
+  const cuts::BoundedBranch& bounded = plan_.bounded[block];
+  if (is_gang() && plan_.serial[block].join != ir::kNone && !plan_.serial[block].together) {
+    if (bounded.comparison != ir::kNone) for_each_warp(condition, [&] { instructions_.emit_one(condition); });
+    return serial_.emit(block);
+  }
   llvm::BasicBlock* taken = make_block("taken");
   llvm::BasicBlock* not_taken = make_block("not_taken");
-  const cuts::BoundedBranch& bounded = plan_.bounded[block];
   if (bounded.comparison != ir::kNone) {
     llvm::BasicBlock* perhaps = make_block("perhaps");
     code_.CreateCondBr(every_lane_below(bounded), bounded.if_below ? taken : not_taken, perhaps);
     code_.SetInsertPoint(perhaps);
     for_each_warp(condition, [&] { instructions_.emit_one(condition); });
   }
+  llvm::BasicBlock* mixed = nullptr;
   if (kept_scalar(Version::full, condition) && (!is_gang() || is_shared(condition))) {
     code_.CreateCondBr(values_.scalar(condition), taken, not_taken);
   } else {
     llvm::BasicBlock* not_all = make_block("not_all");
-    llvm::BasicBlock* mixed = make_block("mixed");
+    mixed = make_block("mixed");
     const auto [all, any] = all_and_any(condition);
     code_.CreateCondBr(all, taken, not_all);
     code_.SetInsertPoint(not_all);
     code_.CreateCondBr(any, mixed, not_taken);
-    code_.SetInsertPoint(mixed);
-    leave(block);
   }
   code_.SetInsertPoint(taken);
   emit_edge(block, 0);
   code_.SetInsertPoint(not_taken);
   emit_edge(block, 1);
+  if (mixed == nullptr) return;
+  code_.SetInsertPoint(mixed);
+  leave(block);  // last, since it may emit other blocks of the IR
 }
 
 /// i1: the index of the last lane does not wrap and is below the bound, in every warp.
@@ -218,7 +224,9 @@ llvm::Value* FullCode::widening_holds(ir::Value widening) {
 
 /// Emitted at the end of `block` if the full version cannot continue.
 void FullCode::leave(ir::BlockId block) {
-  if (is_gang())
+  if (is_gang() && plan_.serial[block].join != ir::kNone)
+    serial_.emit(block);
+  else if (is_gang())
     gang_.split(block);
   else if (plan_.dispatched)
     dispatched_.enter(block, edges_.all(block));

@@ -6,15 +6,16 @@
 #include "cpu/emit/warp/dispatched_code.hpp"
 #include "cpu/emit/warp/gang_code.hpp"
 #include "cpu/emit/warp/masked_code.hpp"
+#include "cpu/emit/warp/serial_code.hpp"
 
 namespace quern::cpu::emit {
 
 class FullCode : private BodyPart {
  public:
-  /// When lanes diverge, control passes to one of `masked`, `dispatched` and `gang`.
+  /// When lanes or warps diverge, control passes to one of `masked`, `dispatched`, `gang` and `serial`.
   FullCode(BodyState& body, Slots& slots, Values& values, EngineCalls& engine, Edges& edges,
            Instructions& instructions, Barriers& barriers, MaskedCode& masked, DispatchedCode& dispatched,
-           GangCode& gang)
+           GangCode& gang, SerialCode& serial)
       : BodyPart(body),
         slots_(slots),
         values_(values),
@@ -24,7 +25,8 @@ class FullCode : private BodyPart {
         barriers_(barriers),
         masked_(masked),
         dispatched_(dispatched),
-        gang_(gang) {}
+        gang_(gang),
+        serial_(serial) {}
 
   void emit();
 
@@ -49,6 +51,7 @@ class FullCode : private BodyPart {
   MaskedCode& masked_;
   DispatchedCode& dispatched_;
   GangCode& gang_;
+  SerialCode& serial_;
 };
 
 }  // namespace quern::cpu::emit

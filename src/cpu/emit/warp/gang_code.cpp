@@ -6,7 +6,6 @@ namespace quern::cpu::emit {
 void GangCode::barrier(ir::BlockId block) {
   const ir::Value which = plan_.barrier[block];
   const ir::BlockId next = function_->blocks[block].succs[0];
-  const std::uint32_t state = body_.gang.single->full_state(block);
   const bool reduces = inst(which).op == ir::Op::barrier_reduce;
   const auto go_on = [&](llvm::Value* true_lanes, llvm::Value* arrived_lanes) {
     if (reduces)
@@ -28,11 +27,11 @@ void GangCode::barrier(ir::BlockId block) {
     go_on(true_lanes, code_.getInt32(kWarpSize * body_.gang.width));
   } else {
     store_frames(next, which);
-    code_.CreateRet(code_.getInt32(state));
+    code_.CreateRet(code_.getInt32(body_.gang.single->full_state(block)));
   }
   if (!body_.gang.resumes) return;
   values_.begin_block(Version::full, block, make_block("resume"));
-  states_.add(state);
+  states_.add(body_.gang.single->full_state(block));
   for (const ir::Value value : plan_.live_in[next]) {
     if (value == which || !slots_.has(body_.version, value) || body_.gang.single->frame_offset(value) == 0)
       continue;

@@ -122,7 +122,7 @@ void MaskedCode::emit_divergent_branch(ir::BlockId block) {
 void MaskedCode::emit_edge(ir::BlockId block, unsigned successor_index, llvm::Value* lanes) {
   const ir::BlockId successor = function_->blocks[block].succs[successor_index];
   if (plan_.ends[successor]) return retire(lanes);
-  const bool blend = must_blend(block, successor);
+  const bool blend = edges_.must_blend(plan_.masked, block, successor);
   std::vector<std::pair<llvm::Value*, llvm::Value*>> stores;
   for (const auto& [phi, operand] : edges_.phi_operands(block, successor_index)) {
     if (!slots_.has(Version::masked, phi)) continue;
@@ -150,19 +150,6 @@ void MaskedCode::retire(llvm::Value* lanes) {
   llvm::Value* live = code_.CreateLoad(code_.getInt32Ty(), body_.live);
   code_.CreateStore(code_.CreateAnd(live, code_.CreateNot(masks_.word_of(masks_.bits_of(lanes)))),
                     body_.live);
-}
-
-/// True if other lanes may already wait at `successor` when `block` sends its lanes there. False for a loop's
-/// header (all lanes in a loop are in the same iteration), and if `block` is the first of all predecessors.
-/// Always true if lanes leave a loop in different iterations.
-bool MaskedCode::must_blend(ir::BlockId block, ir::BlockId successor) const {
-  const analysis::Analysis& facts = plan_.masked;
-  const std::vector<ir::BlockId>& preds = function_->blocks[successor].preds;
-  if (leaves_divergent_loop(facts, block, successor)) return true;
-  const std::uint32_t own = facts.loop_of[successor];
-  if (own != ir::kNone && facts.loops[own].header == successor && preds.size() == 2) return false;
-  const auto before = [&](ir::BlockId a, ir::BlockId b) { return facts.position[a] < facts.position[b]; };
-  return *std::min_element(preds.begin(), preds.end(), before) != block;
 }
 
 /// True if all lanes that wait at `other` came through `block` in the same iteration. Lanes that left a loop

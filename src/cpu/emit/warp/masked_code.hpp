@@ -49,7 +49,6 @@ class MaskedCode : private BodyPart {
   void emit_divergent_branch(ir::BlockId block);
   void emit_edge(ir::BlockId block, unsigned successor_index, llvm::Value* lanes);
   void retire(llvm::Value* lanes);
-  bool must_blend(ir::BlockId block, ir::BlockId successor) const;
   bool only_from(ir::BlockId block, ir::BlockId other) const;
   void leave(ir::BlockId block, ir::BlockId target, bool certain);
   std::uint32_t next_needed(std::uint32_t position) const;

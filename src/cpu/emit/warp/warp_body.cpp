@@ -21,7 +21,9 @@ WarpBody::WarpBody(const Plan& plan, const Specialisation& specialisation, const
       masked_(body_, slots_, values_, engine_, edges_, conversions_, variables_, instructions_, barriers_),
       dispatched_(body_, slots_, values_, engine_, edges_, conversions_, instructions_),
       gang_(body_, slots_, values_, states_, barriers_),
-      full_(body_, slots_, values_, engine_, edges_, instructions_, barriers_, masked_, dispatched_, gang_) {
+      serial_(body_, slots_, values_, edges_, instructions_),
+      full_(body_, slots_, values_, engine_, edges_, instructions_, barriers_, masked_, dispatched_, gang_,
+            serial_) {
   builder_ = &body_.code;
   module_ = plan.module;
   function_ = plan.function;
@@ -63,6 +65,7 @@ void WarpBody::create_warps() {
   llvm::IRBuilder<> at(inputs.entry->getTerminator());
   for (std::uint32_t i = 0; i < body_.gang.width; ++i) {
     body_.warps[i].index = at.CreateAdd(inputs.warp, at.getInt32(i));
+    if (inputs.frame == nullptr) continue;
     body_.warps[i].frame = at.CreateConstInBoundsGEP1_64(at.getInt8Ty(), inputs.frame,
                                                          std::uint64_t{i} * body_.gang.frame_bytes);
   }
@@ -84,7 +87,8 @@ void WarpBody::create_blocks() {
     const auto make = [&](const char* name) {
       return llvm::BasicBlock::Create(llvm(), name + std::to_string(id), inputs.function, inputs.done);
     };
-    if (plan.has_full && plan.full_needed[id]) body_.full_blocks[id] = make("full");
+    const bool in_full = plan.full_needed[id] && (!body_.is_gang() || plan.lockstep[id]);
+    if (plan.has_full && in_full) body_.full_blocks[id] = make("full");
     if (plan.dispatched)
       body_.masked_blocks[id] = {nullptr, make("apart"), nullptr};
     else if (plan.masked_needed[id] && !body_.is_gang())

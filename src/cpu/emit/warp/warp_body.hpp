@@ -9,7 +9,8 @@
 //   MaskedVariables                       live ranges of masked code's variables
 //   ResumePoints, Barriers                the states of a body that is left at barriers
 //   Calls, Prefetcher, Instructions       the instructions of a block
-//   MaskedCode, DispatchedCode, GangCode  control flow where not all lanes, or not all warps, agree
+//   MaskedCode, DispatchedCode            control flow where not all lanes agree
+//   GangCode, SerialCode                  control flow where not all warps of a gang agree
 //   FullCode                              control flow where they do
 //
 // Memory form: every phi and every value read outside its block has a slot for each version. Definitions
@@ -87,6 +88,7 @@ class WarpBody final : public Context {
   MaskedCode masked_;
   DispatchedCode dispatched_;
   GangCode gang_;
+  SerialCode serial_;
   FullCode full_;
 };
 

@@ -207,6 +207,33 @@ TEST_CASE("an order of two values with equal steps is the warp's where neither w
   CHECK(a.patterns[unsigned_wrap].kind == LanePatternKind::varying);
 }
 
+TEST_CASE("a comparison with a bound between the warps is the same in every lane of a warp") {
+  IrBuilder b;
+  const auto n = b.param(ir::Type::i32);
+  const auto tid = b.tid();
+  const auto rows = b.shl(n, 5);
+  const auto compared = [&](ir::Icmp how, std::int64_t bound) { return b.icmp(how, tid, b.i32(bound)); };
+  const auto below = compared(ir::Icmp::slt, 64);
+  const auto at_most = compared(ir::Icmp::ule, 63);
+  const auto above = compared(ir::Icmp::sgt, 31);
+  const auto exchanged = b.icmp(ir::Icmp::ule, b.i32(128), tid);
+  const auto by_parameter = b.icmp(ir::Icmp::slt, tid, rows);
+  const auto inside = compared(ir::Icmp::slt, 65);
+  const auto inside_too = compared(ir::Icmp::sle, 64);
+  const auto one_lane = compared(ir::Icmp::eq, 64);
+  const auto any_bound = b.icmp(ir::Icmp::slt, tid, n);
+  const auto even = b.icmp(ir::Icmp::eq, b.shl(tid, 1), b.i32(65));
+  const auto beyond_tile = b.icmp(ir::Icmp::ult, b.and_(tid, b.i32(~31)), b.i32(70));
+  b.ret();
+  const analysis::Analysis a = analysed(b, block_of(256));
+  for (const auto value : {below, at_most, above, exchanged, by_parameter, beyond_tile})
+    CHECK(a.patterns[value].kind == LanePatternKind::uniform);
+  for (const auto value : {inside, inside_too, one_lane, any_bound, even})
+    CHECK(a.patterns[value].kind == LanePatternKind::varying);
+  const analysis::Analysis narrow = analysed(b, block_of(16, 16));  // tid.x repeats in a warp
+  CHECK(narrow.patterns[any_bound].kind == LanePatternKind::varying);
+}
+
 TEST_CASE("what a lane's own bit chooses is the lane's own") {
   IrBuilder b;
   const auto x = b.param(ir::Type::i32);

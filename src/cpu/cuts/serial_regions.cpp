@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/cuts/serial_regions.hpp"
+
+#include <algorithm>
+
+#include "cpu/analysis/structure.hpp"
+
+namespace quern::cpu::cuts {
+namespace {
+
+using analysis::Analysis;
+using analysis::LanePattern;
+using analysis::LanePatternKind;
+
+/// Limit for the number of instructions in a region times the width of the gang: the code of each warp is
+/// emitted separately.
+constexpr std::size_t kMaxSerialInsts = 1200;
+/// The same for all regions together.
+constexpr std::size_t kMaxAllSerialInsts = 5000;
+/// A value in this range is likely an index in the block.
+constexpr std::int64_t kMaxBlockIndex = 1023;
+
+class Finder {
+ public:
+  Finder(const ir::Function& function, const std::vector<LanePattern>& patterns, const Analysis& shape,
+         const std::vector<std::vector<ir::Value>>& tests)
+      : function_(function), patterns_(patterns), shape_(shape), tests_(tests) {}
+
+  SerialRegion find(ir::BlockId branch, std::uint32_t width) const {
+    const ir::BlockId join = shape_.ipostdom[branch];
+    if (join == ir::kNone || shape_.position[join] <= shape_.position[branch]) return {};
+    SerialRegion region{.join = join, .blocks = blocks_between(branch, join)};
+    std::size_t insts = 0;
+    for (const ir::BlockId id : region.blocks) {
+      if (!is_allowed(id)) return {};
+      insts += function_.blocks[id].insts.size();
+    }
+    if (insts * width > kMaxSerialInsts) return {};
+    region.all_lanes = find_all_lanes(branch, region.blocks);
+    const std::uint32_t loop = shape_.loop_of[branch];
+    const bool leaves = !analysis::loop_contains(shape_, loop, join);
+    region.together = leaves || may_agree(terminator(branch).args[0]);
+    return region;
+  }
+
+ private:
+  const ir::Inst& terminator(ir::BlockId id) const { return function_[function_.blocks[id].insts.back()]; }
+
+  /// The blocks on paths from `from` to `to`, without `to`, in order.
+  std::vector<ir::BlockId> blocks_between(ir::BlockId from, ir::BlockId to) const {
+    std::vector<bool> seen(function_.blocks.size(), false);
+    std::vector<ir::BlockId> found, open{from};
+    while (!open.empty()) {
+      const ir::BlockId id = open.back();
+      open.pop_back();
+      for (const ir::BlockId successor : function_.blocks[id].succs) {
+        if (successor == to || seen[successor]) continue;
+        seen[successor] = true;
+        found.push_back(successor);
+        open.push_back(successor);
+      }
+    }
+    std::ranges::sort(found, {}, [&](ir::BlockId id) { return shape_.position[id]; });
+    return found;
+  }
+
+  bool is_allowed(ir::BlockId id) const {
+    if (!tests_[id].empty()) return false;
+    const auto allowed = [&](ir::Value value) {
+      switch (function_[value].op) {
+        case ir::Op::barrier:
+        case ir::Op::barrier_arrive:
+        case ir::Op::barrier_reduce:
+        case ir::Op::call:
+        case ir::Op::trap:
+        case ir::Op::ret:
+        case ir::Op::exit:
+          return false;
+        default:
+          return true;
+      }
+    };
+    return std::ranges::all_of(function_.blocks[id].insts, allowed);
+  }
+
+  bool splits_lanes(ir::BlockId id) const {
+    const ir::Inst& last = terminator(id);
+    const bool chooses = last.op == ir::Op::cond_br || last.op == ir::Op::switch_br;
+    return chooses && patterns_[last.args[0]].kind != LanePatternKind::uniform;
+  }
+
+  std::vector<bool> find_all_lanes(ir::BlockId branch, const std::vector<ir::BlockId>& blocks) const {
+    std::vector<bool> some(function_.blocks.size(), false);
+    const auto mark = [&](ir::BlockId id) {
+      if (!splits_lanes(id)) return;
+      for (const ir::BlockId each : blocks_between(id, shape_.ipostdom[id])) some[each] = true;
+    };
+    mark(branch);
+    std::ranges::for_each(blocks, mark);
+    std::vector<bool> result;
+    for (const ir::BlockId id : blocks) result.push_back(!some[id]);
+    return result;
+  }
+
+  /// False if the warps certainly or probably disagree: the condition depends on data, or compares an index
+  /// in the block with a constant.
+  bool may_agree(ir::Value condition) const {
+    const ir::Inst& inst = function_[condition];
+    if (inst.op == ir::Op::and_ || inst.op == ir::Op::or_)
+      return std::ranges::all_of(inst.args, [&](ir::Value arg) { return may_agree(arg); });
+    if (inst.op == ir::Op::xor_ && patterns_[inst.args[1]].constant) return may_agree(inst.args[0]);
+    if (patterns_[condition].kind == LanePatternKind::uniform && inst.op != ir::Op::icmp) return true;
+    if (inst.op != ir::Op::icmp || !patterns_[inst.args[0]].scalar() || !patterns_[inst.args[1]].scalar())
+      return false;
+    return !is_fixed(inst.args[0], inst.args[1]) && !is_fixed(inst.args[1], inst.args[0]);
+  }
+  bool is_fixed(ir::Value index, ir::Value bound) const {
+    const LanePattern& a = patterns_[index];
+    const LanePattern& b = patterns_[bound];
+    return b.kind == LanePatternKind::uniform && b.constant && a.min >= 0 && a.max <= kMaxBlockIndex;
+  }
+
+  const ir::Function& function_;
+  const std::vector<LanePattern>& patterns_;
+  const Analysis& shape_;
+  const std::vector<std::vector<ir::Value>>& tests_;
+};
+
+}  // namespace
+
+bool leave_together(const ir::Function& function, const std::vector<LanePattern>& patterns,
+                    const GangPlan& gang, ir::BlockId block) {
+  const ir::Inst& last = function[function.blocks[block].insts.back()];
+  if (last.op != ir::Op::cond_br && last.op != ir::Op::switch_br) return true;
+  return gang.shared[last.args[0]] && patterns[last.args[0]].kind == LanePatternKind::uniform;
+}
+
+std::vector<SerialRegion> find_serial_regions(const ir::Function& function,
+                                              const std::vector<LanePattern>& patterns, const GangPlan& gang,
+                                              const std::vector<std::vector<ir::Value>>& tests) {
+  std::vector<SerialRegion> regions(function.blocks.size());
+  Analysis shape;
+  if (!analysis::find_structure(function, shape)) return regions;
+  const Finder finder(function, patterns, shape, tests);
+  std::size_t total = 0;
+  for (const ir::BlockId id : shape.order) {
+    const bool chooses = function[function.blocks[id].insts.back()].op == ir::Op::cond_br;
+    if (!chooses || !tests[id].empty() || leave_together(function, patterns, gang, id)) continue;
+    SerialRegion region = finder.find(id, gang.width);
+    for (const ir::BlockId each : region.blocks) total += function.blocks[each].insts.size() * gang.width;
+    if (total <= kMaxAllSerialInsts) regions[id] = std::move(region);
+  }
+  return regions;
+}
+
+std::vector<bool> find_lockstep_blocks(const ir::Function& function,
+                                       const std::vector<SerialRegion>& regions) {
+  std::vector<bool> reached(function.blocks.size(), false);
+  std::vector<ir::BlockId> open{0};
+  reached[0] = true;
+  while (!open.empty()) {
+    const ir::BlockId id = open.back();
+    open.pop_back();
+    const auto visit = [&](ir::BlockId next) {
+      if (reached[next]) return;
+      reached[next] = true;
+      open.push_back(next);
+    };
+    if (regions[id].join != ir::kNone) visit(regions[id].join);
+    if (regions[id].join == ir::kNone || regions[id].together)
+      std::ranges::for_each(function.blocks[id].succs, visit);
+  }
+  return reached;
+}
+
+}  // namespace quern::cpu::cuts

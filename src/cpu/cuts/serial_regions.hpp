@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds branches at which a gang need not end although its warps may disagree: the warps run the blocks up to
+// the point where all paths meet one after another, and continue from there in lockstep. Pure; no LLVM.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cpu/analysis/analysis.hpp"
+#include "cpu/cuts/gang_plan.hpp"
+#include "cpu/ir/ir.hpp"
+
+namespace quern::cpu::cuts {
+
+/// The blocks on the paths from a branch to its immediate postdominator. If the postdominator is outside a
+/// loop that contains the branch, they include that loop and the branch itself.
+struct SerialRegion {
+  ir::BlockId join = ir::kNone;     ///< the postdominator; ir::kNone: the branch has no such region
+  std::vector<ir::BlockId> blocks;  ///< in Analysis::order
+  std::vector<bool> all_lanes;      ///< by index into `blocks`: a warp runs the block with all its lanes
+  bool together = false;  ///< all warps may take the same edge with all lanes, which is tested first
+};
+
+/// True if all warps always leave the block to the same successor, with all lanes. `patterns`: those of the
+/// full version.
+bool leave_together(const ir::Function& function, const std::vector<analysis::LanePattern>& patterns,
+                    const GangPlan& gang, ir::BlockId block);
+
+/// By BlockId of a branch at which warps may disagree. A region has no barriers, no calls, no ends of threads
+/// and no blocks with `tests`, and a limited size.
+std::vector<SerialRegion> find_serial_regions(const ir::Function& function,
+                                              const std::vector<analysis::LanePattern>& patterns,
+                                              const GangPlan& gang,
+                                              const std::vector<std::vector<ir::Value>>& tests);
+
+/// By BlockId: warps in lockstep may reach the block.
+std::vector<bool> find_lockstep_blocks(const ir::Function& function,
+                                       const std::vector<SerialRegion>& regions);
+
+}  // namespace quern::cpu::cuts
