@@ -172,8 +172,14 @@ Value* fields_as_bytes(Operands& o, Value* selector) {
   return b.CreateAnd(b.CreateOr(pairs, b.CreateShl(pairs, 4)), bits(type, 0x0f0f0f0f));
 }
 
-/// pshufb of vectors of 128 bytes, by the widest instruction that there is.
-Value* shuffle_bytes(Operands& o, Value* bytes, Value* places) {
+/// pshufb of the bytes of 32 words, by the widest instruction that there is. LLVM does not fold it for zeros,
+/// which are a frequent operand.
+Value* shuffle_bytes(Operands& o, Value* words, Value* places_in_words) {
+  const auto type = llvm::FixedVectorType::get(o.b.getInt8Ty(), kWarpSize * 4);
+  const auto* const constant = llvm::dyn_cast<llvm::Constant>(words);
+  if (constant != nullptr && constant->isNullValue()) return zero(type);
+  Value* const bytes = o.b.CreateBitCast(words, type);
+  Value* const places = o.b.CreateBitCast(places_in_words, type);
   const bool wide = o.isa() == Isa::avx512;
   const unsigned width = wide ? 64 : 32;
   llvm::SmallVector<Value*, 4> parts;
@@ -203,9 +209,7 @@ Value* permute_bytes_by(Operands& o, Value* selector) {
     words[lane] = static_cast<std::int64_t>(lane % 4 * 0x04040404);
   Value* const in_a = b.CreateOr(everywhere(places), lane_constant(o.context, 32, words));
   Value* const in_b = b.CreateXor(in_a, bits(o.type, 0x80808080));
-  Value* const moved =
-      b.CreateOr(shuffle_bytes(o, b.CreateBitCast(o[0], bytes), b.CreateBitCast(in_a, bytes)),
-                 shuffle_bytes(o, b.CreateBitCast(o[1], bytes), b.CreateBitCast(in_b, bytes)));
+  Value* const moved = b.CreateOr(shuffle_bytes(o, o[0], in_a), shuffle_bytes(o, o[1], in_b));
   Value* const spread = b.CreateBitCast(b.CreateAShr(moved, bits(bytes, 7)), o.type);
   return b.CreateOr(b.CreateAnd(b.CreateBitCast(moved, o.type), b.CreateNot(signs)),
                     b.CreateAnd(spread, signs));
