@@ -34,7 +34,7 @@ struct CollectErrors : llvm::DiagnosticHandler {
 };
 
 /// Larger functions go without two passes of the code generator. The time of the first is quadratic in the
-/// number of blocks: of 3,500 blocks it took 9 of 16 seconds. The second takes up to a fifth of the time, and
+/// number of blocks: of 3,500 blocks it took 5 of 13 seconds. The second takes up to a sixth of the time, and
 /// processors that execute out of order gain little from it.
 constexpr unsigned kMaxRefinedInsts = 20'000;
 
