@@ -40,6 +40,9 @@ void set_options() {
   // This pass looks for mask words to keep in mask registers. Its time is quadratic in the length of a
   // kernel.
   set_option("disable-x86-domain-reassignment", true);
+  // This pass shortens chains of integer operations by reassociation. Its time is quadratic in the length of
+  // a block. Measured: the kernels of tools/bench run as fast without it.
+  set_option("x86-machine-combiner", false);
   // This pass splits copies of 16 and 32 bytes if they follow narrower stores. It causes a fatal error for a
   // masked load with a constant mask, whose size LLVM does not keep, and it would split the volatile 16-byte
   // loads that implement ordered accesses of PTX.

@@ -3,6 +3,7 @@
 // Arithmetic Instructions" (bfe, bfi, bfind, brev, popc, clz), "Data Movement and Conversion Instructions:
 // prmt".
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <array>
 
@@ -162,13 +163,70 @@ Value* selector_of_mode(Operands& o, ir::PrmtMode mode) {
   return selector;
 }
 
+/// The four selector fields of each lane as bytes.
+Value* fields_as_bytes(Operands& o, Value* selector) {
+  llvm::IRBuilder<>& b = o.b;
+  llvm::Type* const type = selector->getType();
+  Value* const low = b.CreateAnd(selector, bits(type, 0xffff));
+  Value* const pairs = b.CreateAnd(b.CreateOr(low, b.CreateShl(low, 8)), bits(type, 0x00ff00ff));
+  return b.CreateAnd(b.CreateOr(pairs, b.CreateShl(pairs, 4)), bits(type, 0x0f0f0f0f));
+}
+
+/// pshufb of the bytes of 32 words, by the widest instruction that there is. LLVM does not fold it for zeros,
+/// which are a frequent operand.
+Value* shuffle_bytes(Operands& o, Value* words, Value* places_in_words) {
+  const auto type = llvm::FixedVectorType::get(o.b.getInt8Ty(), kWarpSize * 4);
+  const auto* const constant = llvm::dyn_cast<llvm::Constant>(words);
+  if (constant != nullptr && constant->isNullValue()) return zero(type);
+  Value* const bytes = o.b.CreateBitCast(words, type);
+  Value* const places = o.b.CreateBitCast(places_in_words, type);
+  const bool wide = o.isa() == Isa::avx512;
+  const unsigned width = wide ? 64 : 32;
+  llvm::SmallVector<Value*, 4> parts;
+  for (unsigned first = 0; first < kWarpSize * 4; first += width)
+    parts.push_back(
+        o.b.CreateIntrinsic(wide ? Intrinsic::x86_avx512_pshuf_b_512 : Intrinsic::x86_avx2_pshuf_b, {},
+                            {slice(o.context, bytes, first, width), slice(o.context, places, first, width)}));
+  return concat(o.context, parts);
+}
+
+/// Permutes by selectors that are known at run time only. pshufb takes bytes of the same 16-byte part by the
+/// low four bits of a place, and gives 0 where its highest bit is set. `selector` may be a scalar.
+Value* permute_bytes_by(Operands& o, Value* selector) {
+  llvm::IRBuilder<>& b = o.b;
+  const auto bytes = llvm::FixedVectorType::get(b.getInt8Ty(), kWarpSize * 4);
+  const auto everywhere = [&](Value* value) {
+    return value->getType()->isVectorTy() ? value : splat(o.context, value);
+  };
+  Value* const fields = fields_as_bytes(o, selector);
+  llvm::Type* const type = fields->getType();
+  Value* const of_b = b.CreateShl(b.CreateAnd(fields, bits(type, 0x04040404)), 5);
+  Value* const places = b.CreateOr(b.CreateAnd(fields, bits(type, 0x03030303)), of_b);
+  Value* const sign = b.CreateLShr(b.CreateAnd(fields, bits(type, 0x08080808)), 3);
+  Value* const signs = everywhere(b.CreateMul(sign, bits(type, 0xff)));
+  std::array<std::int64_t, kWarpSize> words{};
+  for (std::size_t lane = 0; lane < words.size(); ++lane)
+    words[lane] = static_cast<std::int64_t>(lane % 4 * 0x04040404);
+  Value* const in_a = b.CreateOr(everywhere(places), lane_constant(o.context, 32, words));
+  Value* const in_b = b.CreateXor(in_a, bits(o.type, 0x80808080));
+  Value* const moved = b.CreateOr(shuffle_bytes(o, o[0], in_a), shuffle_bytes(o, o[1], in_b));
+  Value* const spread = b.CreateBitCast(b.CreateAShr(moved, bits(bytes, 7)), o.type);
+  return b.CreateOr(b.CreateAnd(b.CreateBitCast(moved, o.type), b.CreateNot(signs)),
+                    b.CreateAnd(spread, signs));
+}
+
 Value* prmt(Operands& o) {
   const auto mode = static_cast<ir::PrmtMode>(o.inst.imm);
-  const auto& known = o.context.pattern(o.inst.args[2]).constant;
-  if (known && o.context.pattern(o.inst.args[2]).kind == analysis::LanePatternKind::uniform)
+  const analysis::LanePattern& of_selector = o.context.pattern(o.inst.args[2]);
+  const bool is_uniform = of_selector.kind == analysis::LanePatternKind::uniform;
+  if (const auto& known = of_selector.constant; known && is_uniform)
     return permute_bytes(
         o, mode == ir::PrmtMode::index ? *known : kModeSelectors[static_cast<std::size_t>(mode)][*known & 3]);
+  const bool by_shuffle = o.is_vector() && o.isa() != Isa::baseline;
+  if (by_shuffle && is_uniform && mode == ir::PrmtMode::index)
+    return permute_bytes_by(o, o.context.scalar(o.inst.args[2]));
   Value* const selector = mode == ir::PrmtMode::index ? o[2] : selector_of_mode(o, mode);
+  if (by_shuffle) return permute_bytes_by(o, selector);
   Value* word = select_byte(o, selector, 0);
   for (unsigned at = 1; at < 4; ++at) word = o.b.CreateOr(word, select_byte(o, selector, at));
   return word;

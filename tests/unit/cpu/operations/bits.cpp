@@ -164,6 +164,24 @@ TEST_CASE("byte permutation with any selector, replicating signs") {
   }
 }
 
+TEST_CASE("byte permutation by one selector for all lanes that is known at run time only") {
+  const Operation operation{.op = Op::prmt, .inputs = {{Type::i32}, {Type::i32}, {Type::i32, uniform()}}};
+  for (const Isa isa : isas()) {
+    const auto kernel = compile(operation, {.isa = isa});
+    for (const std::uint64_t selector : {0x3210u, 0x7654u, 0x4140u, 0xba98u, 0xfedcu, 0x8f07u, 0x12344321u}) {
+      Lanes a, b;
+      for (std::size_t lane = 0; lane < kWarpSize; ++lane) {
+        a[lane] = 0x83027f80u + 0x01030507u * lane;
+        b[lane] = 0xf1e2d3c4u ^ (0x11224488u * lane);
+      }
+      for (std::size_t lane = 0; lane < kWarpSize; ++lane) a[lane] &= 0xffffffff, b[lane] &= 0xffffffff;
+      const Lanes got = kernel.run({a, b, Lanes{selector}})[0];
+      for (std::size_t lane = 0; lane < kWarpSize; ++lane)
+        CHECK(got[lane] == reference_prmt(a[lane], b[lane], selector));
+    }
+  }
+}
+
 TEST_CASE("the named modes of prmt choose bytes by the low two bits of c") {
   // PTX ISA, table of prmt modes: the selectors for c = 0, 1, 2, 3.
   const std::vector<std::pair<ir::PrmtMode, std::array<std::uint64_t, 4>>> modes = {
