@@ -33,6 +33,7 @@ KNOWN = [
     (r"(ld|st)\.volatile\.(local|const)\b", "NVVM emits it for Numba's kernels, and earlier versions of ptxas take it"),
     (r"st\.async\.(?!.*(release|mbarrier))", "ptxas takes it, the ISA has no form with neither .release nor a barrier object"),
     (r"(setmaxnreg|tensormap)\.", "values of immediate operands of instructions that the CPU device refuses by name"),
+    (r"testp\.f(32|64) ", "ptxas takes it, the ISA has no form without a property to test"),
     (r"mma\.sync\..*\.f16\.\w+ ", "ptxas overlooks a fifth type; the CPU device refuses mma by name"),
 ]
 CLASS = {"pred": "p", "f32": "f", "f64": "fd"}
