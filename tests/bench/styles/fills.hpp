@@ -56,7 +56,8 @@ struct Tree {
 };
 Tree search_tree();
 
-/// Where a block's keys of a digit go, [digit][block], for the keys of words().
+/// Returns the first output index of each block's keys with a digit, as [digit][block], for the keys of
+/// words().
 std::vector<std::int32_t> radix_offsets();
 
 /// Atoms on a grid, moved a little; neighbours are atoms up to two places away along each axis.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of this set compute, as fast as this processor can do it in the same way. clang compiles
-// the native*.cpp twice, with and without -ffast-math; the faster result of a row counts. `reference` holds
-// plain scalar functions, which the native ones are checked against.
+// Functions that compute what the kernels of this set compute, with the same algorithm and as fast as this
+// processor can. clang compiles the native*.cpp twice, with and without -ffast-math; the faster result of a
+// row counts. `reference` holds plain scalar functions, which the native ones are checked against.
 #pragma once
 
 #include <cstddef>

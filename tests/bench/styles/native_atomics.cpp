@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What atomic operations of all threads amount to: a loop over elements of one's own, a reduction for one
-// address.
+// Native counterparts of the kernels with atomic operations: a loop if each thread has an address of its own,
+// a reduction if all threads have one address.
 #include "vectors.hpp"
 
 namespace quern::bench::QUERN_NATIVE_VARIANT {

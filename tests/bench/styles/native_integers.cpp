@@ -211,7 +211,7 @@ void tree_walk_scalar(Arrays arrays, Part part) {
   while (next < end)
     for (std::size_t k = 0; k < kAtOnce; ++k)
       if (step(k)) at[k] = next++;
-  // What is left: a slot may have gone beyond the end.
+  // Finishes the searches that are still in a slot. Slots may have gone beyond the end.
   for (std::size_t k = 0; k < kAtOnce; ++k)
     if (at[k] < end)
       while (!step(k)) continue;

@@ -42,7 +42,7 @@ struct Slot {
 struct Row {
   const char* name;
   const char* what;  ///< a few words for the table
-  const char* file;  ///< below kernels/
+  const char* file;  ///< relative to kernels/; a sample of the project where one has the style
   const char* entry;
   Dim3 grid, block;
   std::size_t shared_bytes;
