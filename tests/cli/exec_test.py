@@ -109,7 +109,7 @@ int ask_for_table(void) {
 }
 """
 
-# What libcusparse of CUDA 12.8 and 13.0 binds, and what is newest in each.
+# The symbols that libcusparse of CUDA 12.8 and 13.0 binds, and the newest symbols of each libnvJitLink.
 BOUND = ("Create", "Destroy", "AddData", "Complete", "GetLinkedCubinSize", "GetLinkedCubin", "GetErrorLogSize", "GetErrorLog")
 JIT_LINK_SYMBOLS = {12: [(name, 8) for name in BOUND] + [("GetInfoLog", 0), ("AddFile", 9)],
                     13: [(name, 0) for name in BOUND] + [("GetLinkedPtxSize", 1), ("GetLinkedLTOIR", 5)]}
