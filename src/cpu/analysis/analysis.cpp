@@ -11,6 +11,7 @@
 #include "cpu/analysis/control.hpp"
 #include "cpu/analysis/counters.hpp"
 #include "cpu/analysis/divergence.hpp"
+#include "cpu/analysis/regular.hpp"
 #include "cpu/analysis/residues.hpp"
 #include "cpu/analysis/rules.hpp"
 #include "cpu/analysis/source_location.hpp"
@@ -42,14 +43,18 @@ class Solver {
         structure_(structure),
         analysis_(analysis),
         apart_(assumption == Assumption::apart),
+        optimistic_(assumption == Assumption::optimistic),
         rules_(module, function, specialisation, assumption, analysis.patterns),
+        by_data_(analysis),
         divergence_(structure, analysis),
+        data_divergence_(structure, by_data_),
         number_(function.insts.size(), ir::kNone),
         users_(function.insts.size()),
         counters_(function.insts.size()),
         evaluations_(function.insts.size()) {
     analysis_.patterns.assign(function.insts.size(), LanePattern{});
     analysis_.assumed.assign(function.insts.size(), false);
+    analysis_.together.assign(function.insts.size(), false);
     analysis_.divergent_branch.assign(function.blocks.size(), false);
   }
 
@@ -103,6 +108,8 @@ class Solver {
     analysis_.divergent_branch[block] = true;
     std::vector<ir::BlockId> changed;
     divergence_.split(block, changed);
+    if (optimistic_ && !is_regular(function_, analysis_.patterns, inst.args[0]))
+      data_divergence_.split(block, changed);
     for (const ir::BlockId join : changed)
       for (const ir::Value value : function_.blocks[join].insts)
         if (function_[value].op == ir::Op::phi) enqueue(value);
@@ -152,12 +159,25 @@ class Solver {
     LanePattern pattern;
     for (const ir::Value arg : inst.args) pattern = join(pattern, analysis_.patterns[arg]);
     if (pattern.kind == LanePatternKind::undefined) return pattern;
-    const bool joins = apart_ || divergence_.is_join(inst.block);
-    if ((joins && !one_value(inst)) || differs_in_time(inst) || loses_operands(inst, pattern))
+    const bool apart = (apart_ || divergence_.is_join(inst.block)) && !one_value(inst);
+    analysis_.together[value] = false;
+    if (loses_operands(inst, pattern))
       make_varying(pattern, bits);
-    const Range stable = stable_range(value, pattern, bits);
-    set_range(pattern, stable);
+    else if (apart || differs_in_time(inst, analysis_))
+      assume_together(value, pattern);
+    set_range(pattern, stable_range(value, pattern, bits));
+    if (analysis_.together[value]) normalise(pattern, bits);
     return pattern;
+  }
+  /// Keeps the pattern of a phi at which lanes may be apart only if they are likely together. Lanes of
+  /// different edges may form the pattern by wrapping, so only bounds tell that it is exact.
+  void assume_together(ir::Value value, LanePattern& pattern) {
+    const ir::Inst& inst = function_[value];
+    const bool likely = optimistic_ && pattern.kind == LanePatternKind::affine &&
+                        !data_divergence_.is_join(inst.block) && !differs_in_time(inst, by_data_);
+    if (!likely) return make_varying(pattern, ir::bit_size(inst.type));
+    pattern.exact = false;
+    analysis_.together[value] = true;
   }
   /// True if the phi has the same value over every edge, independent of the lanes that take it.
   bool one_value(const ir::Inst& inst) const {
@@ -172,14 +192,14 @@ class Solver {
            });
   }
   /// True for a value with which some lanes leave a divergent loop in an earlier iteration than others.
-  bool differs_in_time(const ir::Inst& inst) const {
+  bool differs_in_time(const ir::Inst& inst, const Analysis& divergence) const {
     const std::vector<ir::BlockId>& preds = function_.blocks[inst.block].preds;
     for (std::size_t i = 0; i < preds.size(); ++i) {
       if (analysis_.position[preds[i]] == ir::kNone) continue;
       std::uint32_t loop = analysis_.loop_of[preds[i]];
       for (; loop != ir::kNone && !loop_contains(analysis_, loop, inst.block);
            loop = analysis_.loops[loop].parent)
-        if (analysis_.loops[loop].divergent && !is_invariant(inst.args[i], loop)) return true;
+        if (divergence.loops[loop].divergent && !is_invariant(inst.args[i], loop)) return true;
     }
     return false;
   }
@@ -224,8 +244,11 @@ class Solver {
   const Structure& structure_;
   Analysis& analysis_;
   bool apart_;
+  bool optimistic_;
   Rules rules_;
+  Analysis by_data_;  ///< the divergence that branches cause which are not regular
   DivergencePropagation divergence_;
+  DivergencePropagation data_divergence_;
   std::vector<std::uint32_t> number_;  ///< by value: index in sequence_
   std::vector<ir::Value> sequence_;    ///< reachable values in the order of blocks
   std::vector<std::vector<ir::Value>> users_;

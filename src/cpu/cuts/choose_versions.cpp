@@ -168,7 +168,7 @@ Expected<void> analyse_full(ir::Function& function, Plan& plan, const Specialisa
 
 void find_serial_code(ir::Function& function, Plan& plan, const Specialisation&) {
   if (plan.gang.width <= 1) return;
-  plan.serial = find_serial_regions(function, plan.full.patterns, plan.gang, plan.tested);
+  plan.serial = find_serial_regions(function, plan.full, plan.gang, plan.tested);
   for (const ir::BlockId id : plan.full.order)
     if (plan.serial[id].join == ir::kNone && !plan.parts[id] &&
         !leave_together(function, plan.full.patterns, plan.gang, id))

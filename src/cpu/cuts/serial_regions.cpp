@@ -22,14 +22,15 @@ constexpr std::int64_t kMaxBlockIndex = 1023;
 
 class Finder {
  public:
-  Finder(const ir::Function& function, const std::vector<LanePattern>& patterns, const Analysis& shape,
+  Finder(const ir::Function& function, const Analysis& facts, const Analysis& shape,
          const std::vector<std::vector<ir::Value>>& tests)
-      : function_(function), patterns_(patterns), shape_(shape), tests_(tests) {}
+      : function_(function), facts_(facts), patterns_(facts.patterns), shape_(shape), tests_(tests) {}
 
   SerialRegion find(ir::BlockId branch, std::uint32_t width) const {
     const ir::BlockId join = shape_.ipostdom[branch];
     if (join == ir::kNone || shape_.position[join] <= shape_.position[branch]) return {};
     SerialRegion region{.join = join, .blocks = blocks_between(branch, join)};
+    if (assumes_together(join)) return {};
     std::size_t insts = 0;
     for (const ir::BlockId id : region.blocks) {
       if (!is_allowed(id)) return {};
@@ -64,8 +65,14 @@ class Finder {
     return found;
   }
 
+  bool assumes_together(ir::BlockId id) const {
+    return std::ranges::any_of(function_.blocks[id].insts, [&](ir::Value value) {
+      return function_[value].op == ir::Op::phi && facts_.together[value];
+    });
+  }
+
   bool is_allowed(ir::BlockId id) const {
-    if (!tests_[id].empty()) return false;
+    if (!tests_[id].empty() || assumes_together(id)) return false;
     const auto allowed = [&](ir::Value value) {
       switch (function_[value].op) {
         case ir::Op::barrier:
@@ -121,7 +128,8 @@ class Finder {
   }
 
   const ir::Function& function_;
-  const std::vector<LanePattern>& patterns_;
+  const Analysis& facts_;
+  const std::vector<LanePattern>& patterns_;  ///< of facts_
   const Analysis& shape_;
   const std::vector<std::vector<ir::Value>>& tests_;
 };
@@ -135,17 +143,17 @@ bool leave_together(const ir::Function& function, const std::vector<LanePattern>
   return gang.shared[last.args[0]] && patterns[last.args[0]].kind == LanePatternKind::uniform;
 }
 
-std::vector<SerialRegion> find_serial_regions(const ir::Function& function,
-                                              const std::vector<LanePattern>& patterns, const GangPlan& gang,
+std::vector<SerialRegion> find_serial_regions(const ir::Function& function, const Analysis& facts,
+                                              const GangPlan& gang,
                                               const std::vector<std::vector<ir::Value>>& tests) {
   std::vector<SerialRegion> regions(function.blocks.size());
   Analysis shape;
   if (!analysis::find_structure(function, shape)) return regions;
-  const Finder finder(function, patterns, shape, tests);
+  const Finder finder(function, facts, shape, tests);
   std::size_t total = 0;
   for (const ir::BlockId id : shape.order) {
     const bool chooses = function[function.blocks[id].insts.back()].op == ir::Op::cond_br;
-    if (!chooses || !tests[id].empty() || leave_together(function, patterns, gang, id)) continue;
+    if (!chooses || !tests[id].empty() || leave_together(function, facts.patterns, gang, id)) continue;
     SerialRegion region = finder.find(id, gang.width);
     for (const ir::BlockId each : region.blocks) total += function.blocks[each].insts.size() * gang.width;
     if (total <= kMaxAllSerialInsts) regions[id] = std::move(region);

@@ -26,10 +26,10 @@ struct SerialRegion {
 bool leave_together(const ir::Function& function, const std::vector<analysis::LanePattern>& patterns,
                     const GangPlan& gang, ir::BlockId block);
 
-/// By BlockId of a branch at which warps may disagree. A region has no barriers, no calls, no ends of threads
-/// and no blocks with `tests`, and a limited size.
-std::vector<SerialRegion> find_serial_regions(const ir::Function& function,
-                                              const std::vector<analysis::LanePattern>& patterns,
+/// By BlockId of a branch at which warps may disagree. A region has no barriers, no calls, no ends of
+/// threads, no blocks with `tests`, no phis in it or after it that assume lanes to arrive together, and a
+/// limited size. `facts`: those of the full version.
+std::vector<SerialRegion> find_serial_regions(const ir::Function& function, const analysis::Analysis& facts,
                                               const GangPlan& gang,
                                               const std::vector<std::vector<ir::Value>>& tests);
 

@@ -125,6 +125,61 @@ TEST_CASE("a divergent loop keeps its counter uniform inside, and varying after 
   CHECK(a.order == std::vector<ir::BlockId>{0, head, body, latch, after});
 }
 
+/// A loop in steps of the block as NVRTC unrolls it: first the iterations that are left over, then four at a
+/// time. `left` computes their number from the index and the bound. Returns the phi between the two loops.
+template <class Left>
+ir::Value unrolled_loop(IrBuilder& b, const Left& left) {
+  const auto n = b.param(ir::Type::i32);
+  const auto first = b.tid(), zero = b.i32(0), step = b.i32(256), one = b.i32(1);
+  const auto count = left(b, first, n);
+  const auto rest = b.block(), again = b.block(), end = b.block(), main = b.block();
+  b.cond_br(b.icmp(ir::Icmp::eq, count, zero), main, rest);
+  b.at(rest);
+  const auto i = b.phi(ir::Type::i32), k = b.phi(ir::Type::i32);
+  const auto next_i = b.add(i, step), next_k = b.sub(k, one);
+  b.cond_br(b.icmp(ir::Icmp::ne, next_k, zero), again, end);
+  b.at(again).br(rest);
+  b.at(end);
+  const auto last = b.phi(ir::Type::i32, {{rest, next_i}});
+  b.br(main);
+  b.incoming(i, 0, first);
+  b.incoming(i, again, next_i);
+  b.incoming(k, 0, count);
+  b.incoming(k, again, next_k);
+  b.at(main);
+  const auto start = b.phi(ir::Type::i32, {{0, first}, {end, last}});
+  b.ret();
+  return start;
+}
+
+TEST_CASE("lanes are assumed to leave a loop together if its iterations follow from indices and bounds") {
+  IrBuilder regular;
+  const auto start = unrolled_loop(regular, [](IrBuilder& b, ir::Value index, ir::Value n) {
+    return b.and_(b.add(b.lshr(b.sub(n, index), 8), b.i32(1)), b.i32(3));
+  });
+  const analysis::Analysis full = analysed(regular, block_of(256), Assumption::optimistic);
+  CHECK(test::is_strided(full.patterns[start], 1));
+  CHECK(full.together[start]);
+  const analysis::Analysis safe = analysed(regular, block_of(256), Assumption::safe);
+  CHECK(safe.patterns[start].kind == LanePatternKind::varying);
+  CHECK(!safe.together[start]);
+}
+
+TEST_CASE("lanes are not assumed to leave a loop together if its iterations depend on data or on the lane") {
+  IrBuilder by_data, by_lane;
+  const auto loaded = unrolled_loop(by_data, [](IrBuilder& b, ir::Value index, ir::Value) {
+    const auto list = b.param(ir::Type::i64);
+    return b.load(ir::Type::i32, b.add(list, b.shl(b.zext(ir::Type::i64, index), 2)));
+  });
+  const auto known = unrolled_loop(
+      by_lane, [](IrBuilder& b, ir::Value index, ir::Value) { return b.and_(index, b.i32(3)); });
+  for (const auto& [program, start] : {std::pair{&by_data, loaded}, std::pair{&by_lane, known}}) {
+    const analysis::Analysis full = analysed(*program, block_of(256), Assumption::optimistic);
+    CHECK(full.patterns[start].kind == LanePatternKind::varying);
+    CHECK(!full.together[start]);
+  }
+}
+
 TEST_CASE("a shuffle reduction: lane and warp of a thread are known patterns") {
   IrBuilder b;
   const auto tid = b.tid();

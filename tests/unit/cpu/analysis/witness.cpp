@@ -65,7 +65,8 @@ class Warp {
     for (std::size_t i = 0; i < insts.size(); ++i) {
       store(insts[i], i, group);
       if (function_[insts[i]].type == ir::Type::none) continue;
-      if (analysis_.assumed[insts[i]] && !assumption_holds(insts[i], group)) {
+      if ((analysis_.assumed[insts[i]] && !assumption_holds(insts[i], group)) ||
+          (analysis_.together[insts[i]] && !arrives_together(insts[i], group))) {
         assumption_failed_ = true;
         return "";
       }
@@ -193,7 +194,16 @@ class Warp {
     });
   }
 
+  /// True if full code could run the phi: every lane is here, and their values form its pattern.
+  bool arrives_together(ir::Value phi, const std::vector<Member>& group) const {
+    return group.size() == traces_.size() &&
+           std::all_of(group.begin(), group.end(), [&](const Member& member) {
+             return base(phi, member.lane) == base(phi, group[0].lane);
+           });
+  }
+
   std::string check_value(ir::Value value, const std::vector<Member>& group) {
+    if (analysis_.together[value]) ++witnessed_.counts["together"];
     const LanePattern& pattern = analysis_.patterns[value];
     static const char* const names[] = {"undefined", "uniform", "affine", "offset32", "varying"};
     ++witnessed_.counts[names[static_cast<std::size_t>(pattern.kind)]];

@@ -15,7 +15,8 @@ struct Witnessed {
 };
 
 /// Runs warp `warp` of the block. Returns the first fact that does not hold, in words. Empty if all hold, if
-/// a lane did not end, or if an assumed widening wrapped.
+/// a lane did not end, if an assumed widening wrapped, or if lanes are apart at a phi that assumes them
+/// together.
 std::string contradiction(const ir::Function& function, const analysis::Analysis& analysis,
                           const Launch& launch, std::uint32_t warp, Witnessed& witnessed);
 
