@@ -54,6 +54,8 @@ struct LaunchState {
   /// Device memory for barriers between the blocks of a cooperative launch; cooperative_groups reads its
   /// address from %envreg1 and %envreg2. 0: the launch is not cooperative.
   std::uint64_t grid_workspace = 0;
+  /// Of CodeFacts::streamed, the parameters whose arrays are too large for the caches.
+  std::uint64_t streams = 0;
 };
 
 /// The state of one worker. A block runs entirely on one worker.

@@ -35,6 +35,9 @@ struct CodeFacts {
   bool waits = false;             ///< a block may wait for others (WorkerState::team, quern_cpu_yield)
   /// the code has functions that may call themselves: the worker's stack may overflow
   bool calls = false;
+  /// Bit i: the 8 bytes of parameters at 8 * i are the address of an array that the kernel only writes, with
+  /// stores that bypass the caches if LaunchState::streams has the bit, too.
+  std::uint64_t streamed = 0;
   LocalNeeds local;
   std::vector<SymbolUse> symbols;       ///< in the order of LaunchState::symbols
   std::vector<ir::Location> locations;  ///< for WorkerState::fault_location

@@ -14,7 +14,7 @@ using base::ByteReader;
 using base::ByteWriter;
 
 constexpr std::string_view kMagic = "quern-code";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::uint64_t kMaxImageBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{1} << 30;
 
@@ -76,6 +76,7 @@ bool read_locations(ByteReader& from, std::vector<ir::Location>& locations) {
 
 void write_facts(const CodeFacts& facts, ByteWriter& to) {
   to.number(facts.digest).number(facts.frame_bytes).flag(facts.waits).flag(facts.calls);
+  to.number(facts.streamed);
   to.number(facts.local.bytes).number(facts.local.activation_bytes).flag(facts.local.calls);
   write_symbols(facts.symbols, to);
   write_locations(facts.locations, to);
@@ -86,6 +87,7 @@ bool read_facts(ByteReader& from, CodeFacts& facts) {
   facts.frame_bytes = from.number<std::uint64_t>();
   facts.waits = from.flag();
   facts.calls = from.flag();
+  facts.streamed = from.number<std::uint64_t>();
   facts.local.bytes = from.number<std::uint64_t>();
   facts.local.activation_bytes = from.number<std::uint64_t>();
   facts.local.calls = from.flag();

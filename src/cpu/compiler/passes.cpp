@@ -133,6 +133,7 @@ std::span<const Pass> pass_list() {
       {"find_waits", Form::cut, &plan<cuts::find_waits>},
       {"choose_versions", Form::cut, &plan<cuts::choose_versions>},
       {"find_live_values", Form::cut, &plan<cuts::find_live_values>},
+      {"find_streamed_stores", Form::cut, &plan<cuts::find_streamed_stores>},
       {"find_bounded_branches", Form::cut, &plan<cuts::find_bounded_branches>},
       {"gather_locations", Form::cut, &gather_locations},
       // SIMT IR + plans -> LLVM IR -> machine code (emit/emit.hpp)

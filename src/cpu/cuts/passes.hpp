@@ -64,6 +64,9 @@ void choose_versions(ir::Function& function, Plan& plan, const Specialisation& s
 /// Finds the values that are read in other blocks (Plan::live_in, Plan::crosses).
 void find_live_values(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
+/// Finds the stores of full code that may bypass the caches (Plan::streamed).
+void find_streamed_stores(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+
 /// Classifies the branches of full code (Plan::bounded).
 void find_bounded_branches(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 

@@ -42,6 +42,11 @@ struct Plan {
 
   std::vector<BoundedBranch> bounded;  ///< by BlockId: the comparison at its end; for full code
 
+  /// By Value: a store may bypass the caches if the launch finds the array of the parameter at this byte
+  /// large; ir::kNone: never. No instruction of the kernel lets other workers look for its stores while it
+  /// runs.
+  std::vector<std::uint32_t> streamed;
+
   GangPlan gang;
   /// by BlockId: it has only a terminator, at which the warps of a gang may diverge
   std::vector<bool> parts;

@@ -3,8 +3,11 @@
 #include "base/env.hpp"
 #include "cpu/engine/mapping.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <limits>
@@ -23,6 +26,8 @@ namespace {
 
 /// Emitted code may read a whole vector at the last parameter.
 constexpr std::uint64_t kParameterPadding = 64;
+/// A smaller grid hardly fills a large array, and its launch is short.
+constexpr std::uint64_t kStreamingWarps = 64;
 
 std::atomic<std::uint64_t> next_grid_id{1};
 thread_local std::chrono::nanoseconds launch_limit{0};
@@ -107,6 +112,30 @@ void fill_state(engine::LaunchState& state, const LaunchWork& work, Driver& driv
   state.grid_id = next_grid_id.fetch_add(1, std::memory_order_relaxed);
 }
 
+/// An array of more bytes does not stay in the caches until a later launch reads it: half of the last cache,
+/// as far as a program is likely to have that for itself.
+std::uint64_t streamed_bytes() {
+  static constexpr std::uint64_t kLeast = std::uint64_t{8} << 20, kMost = std::uint64_t{32} << 20;
+  static const std::uint64_t bytes = [] {
+    const long cache = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return std::clamp(cache > 0 ? static_cast<std::uint64_t>(cache) / 2 : kMost, kLeast, kMost);
+  }();
+  return bytes;
+}
+
+/// Of the parameters `streamed` (CodeFacts), those whose arrays are large.
+std::uint64_t find_streams(std::uint64_t streamed, const LaunchWork& work, Driver& driver) {
+  std::uint64_t streams = 0;
+  for (std::uint64_t rest = streamed; rest != 0; rest &= rest - 1) {
+    const auto slot = static_cast<unsigned>(std::countr_zero(rest));
+    const void* array = nullptr;
+    std::memcpy(&array, work.params.get() + 8 * slot, sizeof array);
+    const auto allocation = driver.memory().find(array);
+    if (allocation != nullptr && allocation->bytes >= streamed_bytes()) streams |= std::uint64_t{1} << slot;
+  }
+  return streams;
+}
+
 /// The local memory of a thread for called functions: at least the default, more if the context's limit asks
 /// for it.
 std::uint64_t stack_bytes(const LocalNeeds& local, const ContextState& context) {
@@ -149,6 +178,8 @@ std::unique_ptr<engine::LaunchJob> make_job(Driver& driver, LaunchWork work) {
                 code.calls};
   fill_state(job->state, work, driver);
   job->block_count = std::uint64_t{work.grid[0]} * work.grid[1] * work.grid[2];
+  if (code.streamed != 0 && job->block_count * work.warps >= kStreamingWarps)
+    job->state.streams = find_streams(code.streamed, work, driver);
   job->cooperative = work.cooperative;
   job->waits = code.waits;
   job->is_copy = work.function->is_copy.load(std::memory_order_relaxed);

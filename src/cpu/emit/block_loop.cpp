@@ -3,6 +3,8 @@
 // barriers, the warps run in rounds of steps.
 #include "cpu/emit/block_loop.hpp"
 
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <algorithm>
 #include <initializer_list>
 #include <memory>
@@ -235,6 +237,8 @@ class RunEmitter {
     at_.SetInsertPoint(entry_);
     at_.CreateCondBr(at_.CreateICmpEQ(count, at_.getInt64(0)), end, setup);
     at_.SetInsertPoint(end);
+    // Stores that bypass the caches are not ordered before what tells others that the blocks are complete.
+    if (streamed_parameters(plan_) != 0) at_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
     at_.CreateRetVoid();
 
     at_.SetInsertPoint(setup);
@@ -576,6 +580,13 @@ class RunEmitter {
 };
 
 }  // namespace
+
+std::uint64_t streamed_parameters(const Plan& plan) {
+  std::uint64_t parameters = 0;
+  for (const std::uint32_t param : plan.streamed)
+    if (param != ir::kNone) parameters |= std::uint64_t{1} << (param / 8);
+  return parameters;
+}
 
 std::uint32_t emit_run(llvm::Module& module, const Plan& plan, const Specialisation& specialisation,
                        const DeviceFunctions& callees) {

@@ -26,6 +26,7 @@ void emit_functions(const ir::Module& module, const std::vector<Plan>& plans,
   for (std::uint32_t i = 1; i < plans.size(); ++i)
     emit_device_function(*callees[i], plans[i], specialisation, callees);
   out.waits = plans[0].dispatched;
+  out.streamed = streamed_parameters(plans[0]);
   out.frame_bytes = emit_run(*out.module, plans[0], specialisation, callees);
 }
 
@@ -121,6 +122,7 @@ Expected<CodeImage> link_image(LlvmCode& code, const ir::Module& module,
   if (!done) return done.errors();
   image.facts.frame_bytes = code.frame_bytes;
   image.facts.waits = code.waits;
+  image.facts.streamed = code.streamed;
   image.facts.calls = module.functions.size() > 1;
   image.facts.local = local_needs(module);
   image.facts.symbols = symbols_of(module);

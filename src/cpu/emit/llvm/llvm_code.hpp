@@ -49,6 +49,7 @@ class LlvmCode {
   // Data for the image.
   std::uint32_t frame_bytes = 0;
   bool waits = false;
+  std::uint64_t streamed = 0;
 
  private:
   void abandon() noexcept;

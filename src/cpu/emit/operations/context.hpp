@@ -65,6 +65,8 @@ class Context {
   /// i64: window_bytes() if the low bits `mask` of the parameter at byte `param` are `low`; otherwise 0.
   /// Computed once, not at each call.
   virtual llvm::Value* window_limit(std::uint32_t param, std::uint32_t mask, std::uint32_t low) = 0;
+  /// i1: the launch lets the store bypass the caches; null if it never may. Computed once.
+  virtual llvm::Value* streams(ir::Value store) = 0;
   virtual llvm::Value* launch() = 0;                   ///< ptr to LaunchState
   virtual llvm::Value* worker() = 0;                   ///< ptr to WorkerState
   virtual llvm::Value* ctaid(unsigned dimension) = 0;  ///< i32

@@ -11,6 +11,8 @@ namespace {
 
 using llvm::Value;
 
+constexpr unsigned kLineBytes = 64;
+
 void store_one(const Access& access, Value* value, Value* pointer) {
   llvm::StoreInst* const store = access.context.builder().CreateAlignedStore(value, pointer, access.align());
   if (access.ordered() && !value->getType()->isVectorTy()) {
@@ -72,13 +74,61 @@ void store_segment(const Access& access, const Segment& segment, Value* pointer,
                                                  repeat_lanes(c, mask, access.count)));
 }
 
-void store_segments(const Access& access) {
+/// Each of the segments is a number of whole lines, if it begins with one.
+bool has_whole_lines(const Access& access) {
+  return access.context.full() && std::ranges::all_of(access.layout.segments, [&](const Segment& segment) {
+           return segment.step > 0 && segment.count * access.bytes() % kLineBytes == 0;
+         });
+}
+
+/// i1: the store may bypass the caches, and all its segments begin with a line. Null: it never may.
+Value* streams(const Access& access, ir::Value store, std::span<Value* const> bases) {
+  Context& c = access.context;
+  Value* holds = has_whole_lines(access) ? c.streams(store) : nullptr;
+  if (holds == nullptr) return nullptr;
+  llvm::IRBuilder<>& b = c.builder();
+  Value* starts = b.getInt64(0);
+  for (const Segment& segment : access.layout.segments) {
+    Value* const begin = advance(c, bases[segment.base], segment.offset);
+    starts = b.CreateOr(starts, b.CreatePtrToInt(begin, b.getInt64Ty()));
+  }
+  return b.CreateAnd(holds, b.CreateICmpEQ(b.CreateAnd(starts, b.getInt64(kLineBytes - 1)), b.getInt64(0)));
+}
+
+void store_streamed(const Access& access, std::span<Value* const> bases, std::span<Value* const> elements) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  llvm::MDNode* const one = llvm::MDNode::get(b.getContext(), llvm::ConstantAsMetadata::get(b.getInt32(1)));
+  for (const Segment& segment : access.layout.segments) {
+    llvm::StoreInst* const store =
+        b.CreateAlignedStore(segment_values(access, segment, elements),
+                             advance(c, bases[segment.base], segment.offset), llvm::Align(kLineBytes));
+    store->setMetadata(llvm::LLVMContext::MD_nontemporal, one);
+    annotate(access, store);
+  }
+}
+
+void store_segments(const Access& access, ir::Value store) {
   const std::vector<Value*> bases = base_pointers(access);
   std::vector<Value*> elements;
   for (unsigned element = 0; element < access.count; ++element)
     elements.push_back(lanes_of_element(access, element));
-  for (const Segment& segment : access.layout.segments)
-    store_segment(access, segment, advance(access.context, bases[segment.base], segment.offset), elements);
+  const auto store_cached = [&] {
+    for (const Segment& segment : access.layout.segments)
+      store_segment(access, segment, advance(access.context, bases[segment.base], segment.offset), elements);
+  };
+  Value* const streamed = streams(access, store, bases);
+  if (streamed == nullptr) return store_cached();
+  Context& c = access.context;
+  llvm::BasicBlock* const from = c.builder().GetInsertBlock();
+  llvm::BasicBlock* const past = c.new_block("streamed");
+  store_streamed(access, bases, elements);
+  llvm::BasicBlock* const cached = c.new_block("cached");
+  store_cached();
+  llvm::BasicBlock* const end = c.new_block("stored");
+  llvm::IRBuilder<>(from).CreateCondBr(streamed, past, cached);
+  llvm::IRBuilder<>(past).CreateBr(end);
+  llvm::IRBuilder<>(cached).CreateBr(end);
 }
 
 /// A segment with one address needs its highest running lane, which is known only if all lanes run. If lanes
@@ -88,10 +138,10 @@ bool can_store(const Access& access, const Segment& segment) {
   return (segment.step > 0 || access.count == 1) && (access.context.full() || access.masks_natively());
 }
 
-void store_lanes(const Access& access) {
+void store_lanes(const Access& access, ir::Value store) {
   bool segments = access.layout.kind == LayoutKind::segments;
   for (const Segment& segment : access.layout.segments) segments = segments && can_store(access, segment);
-  return segments ? store_segments(access) : store_scattered(access);
+  return segments ? store_segments(access, store) : store_scattered(access);
 }
 
 void emit_store(Context& context, ir::Value value) {
@@ -105,7 +155,7 @@ void emit_store(Context& context, ir::Value value) {
   if (access.layout.kind == LayoutKind::uniform) return store_uniform(access);
   // As for loads: stores of the processor are release stores; the compiler must keep their order.
   if (access.ordered()) compiler_barrier(context);
-  store_lanes(access);
+  store_lanes(access, value);
   if (access.ordered()) compiler_barrier(context);
 }
 

@@ -8,7 +8,15 @@
 namespace quern::cpu::emit {
 namespace {
 
-enum CacheIndex : unsigned { kParams, kWindowBase, kWindowBytes, kSharedBase, kLocalRoot, kLocalStride };
+enum CacheIndex : unsigned {
+  kParams,
+  kWindowBase,
+  kWindowBytes,
+  kSharedBase,
+  kLocalRoot,
+  kLocalStride,
+  kStreams
+};
 
 }  // namespace
 
@@ -65,6 +73,18 @@ llvm::Value* LaunchConstants::window_limit(std::uint32_t param, std::uint32_t ma
   llvm::Value* const is_low = at.CreateICmpEQ(at.CreateAnd(byte, at.getInt8(static_cast<std::uint8_t>(mask))),
                                               at.getInt8(static_cast<std::uint8_t>(low)));
   return made = at.CreateSelect(is_low, bytes, at.getInt64(0));
+}
+
+llvm::Value* LaunchConstants::streams(ir::Value store) {
+  const std::uint32_t param = body_.plan.streamed[store];
+  if (param == ir::kNone) return nullptr;
+  llvm::Value*& made = streams_[param];
+  if (made != nullptr) return made;
+  llvm::Value* const bits =
+      cached(kStreams, inputs_.launch, offsetof(engine::LaunchState, streams), code_.getInt64Ty());
+  llvm::IRBuilder<> at(inputs_.entry->getTerminator());
+  return made = at.CreateICmpNE(at.CreateAnd(bits, at.getInt64(std::uint64_t{1} << (param / 8))),
+                                at.getInt64(0));
 }
 
 llvm::Value* LaunchConstants::shared_base() {

@@ -17,6 +17,7 @@ class LaunchConstants : private BodyPart {
   llvm::Value* window_base();
   llvm::Value* window_bytes();
   llvm::Value* window_limit(std::uint32_t param, std::uint32_t mask, std::uint32_t low);
+  llvm::Value* streams(ir::Value store);
   llvm::Value* shared_base();
   llvm::Value* local_base();
   llvm::Value* local_stride();
@@ -32,6 +33,7 @@ class LaunchConstants : private BodyPart {
 
   std::array<llvm::Value*, 8> cache_{};
   std::map<std::array<std::uint32_t, 3>, llvm::Value*> limits_;  ///< by parameter, mask and low bits
+  std::map<std::uint32_t, llvm::Value*> streams_;                ///< by parameter
   std::vector<llvm::Value*> local_bases_;                        ///< by warp of the gang
 };
 

@@ -11,6 +11,8 @@ namespace {
 constexpr std::int64_t kLineBytes = 64;
 /// Operations between a loop's variable and the address.
 constexpr unsigned kMaxDepth = 8;
+/// Additions to a loop's variable in one iteration.
+constexpr unsigned kMaxAdditions = 16;
 /// Lanes that access more lines than this are a gather: prefetching costs as much as loading.
 constexpr std::size_t kMaxLines = 4;
 
@@ -60,6 +62,23 @@ RoundLength Prefetcher::round_length(std::uint32_t loop) {
   return round_lengths_[loop] = length;
 }
 
+/// The sum of what additions, which NVRTC repeats in loops that it unrolls, add to `phi` up to `next`; null
+/// if anything else leads to it.
+template <class ConstantPart>
+llvm::Value* Prefetcher::sum_since(ir::Value next, ir::Value phi, const ConstantPart& constant_part) {
+  llvm::Value* sum = nullptr;
+  for (unsigned additions = 0; next != phi; ++additions) {
+    if (inst(next).op != ir::Op::iadd || additions == kMaxAdditions) return nullptr;
+    llvm::Value* step = nullptr;
+    for (const std::size_t i : {0u, 1u})
+      if (step == nullptr && (step = constant_part(inst(next).args[i])) != nullptr)
+        next = inst(next).args[1 - i];
+    if (step == nullptr) return nullptr;
+    sum = sum == nullptr ? step : code_.CreateAdd(sum, step);
+  }
+  return sum;
+}
+
 /// The amount that each iteration of the loop adds to `value`, as i64; null if zero, empty if unknown. It is
 /// used for a hint only, so it may wrap differently.
 std::optional<llvm::Value*> Prefetcher::advance_of(ir::Value value, std::uint32_t loop, unsigned depth) {
@@ -80,9 +99,8 @@ std::optional<llvm::Value*> Prefetcher::advance_of(ir::Value value, std::uint32_
     case ir::Op::phi:
       if (plan_.full.loops[loop].header != what.block) return std::nullopt;
       for (const ir::Value next : what.args)
-        for (const std::size_t i : {0u, 1u})
-          if (inst(next).op == ir::Op::iadd && inst(next).args[i] == value)
-            if (llvm::Value* step = constant_part(inst(next).args[1 - i])) return step;
+        if (next != value && inside(next))
+          if (llvm::Value* step = sum_since(next, value, constant_part)) return step;
       return std::nullopt;
     case ir::Op::sext:
     case ir::Op::zext:
@@ -98,6 +116,12 @@ std::optional<llvm::Value*> Prefetcher::advance_of(ir::Value value, std::uint32_
       if (!a || *a == nullptr || factor == nullptr) return std::nullopt;
       return code_.CreateMul(*a, factor);
     }
+    case ir::Op::shl: {
+      const auto a = advance_of(what.args[0], loop, depth - 1);
+      llvm::Value* const by = constant_part(what.args[1]);
+      if (!a || *a == nullptr || by == nullptr) return std::nullopt;
+      return code_.CreateShl(*a, by);
+    }
     default:
       return std::nullopt;
   }
@@ -108,18 +132,45 @@ void Prefetcher::emit(ir::Value load) {
   const analysis::LanePattern& where = pattern(address);
   if (inst(load).attr.space != ir::Space::global || where.kind != analysis::LanePatternKind::affine) return;
   const std::uint32_t loop = plan_.full.loop_of[inst(load).block];
-  if (loop == ir::kNone) return;
-  const RoundLength length = round_length(loop);
   const std::vector<unsigned> lanes = lane_of_each_line(where);
   if (lanes.size() > kMaxLines) return;
+  if (loop == ir::kNone) return emit_for_next_block(load, lanes);
+  const RoundLength length = round_length(loop);
   const std::optional<llvm::Value*> stride = advance_of(address, loop, kMaxDepth);
   if (!stride || *stride == nullptr) return;
   // Strides known at compile time are short. The processor detects them itself if iterations are short, too.
   if (length == RoundLength::none && llvm::isa<llvm::Constant>(*stride)) return;
   llvm::Value* ahead = code_.CreateMul(*stride, code_.getInt64(rounds_ahead(length, body_.gang.width)));
   ahead = code_.CreateAdd(code_.CreateAdd(values_.scalar(address), ahead), code_.getInt64(inst(load).imm));
+  prefetch(ahead, where, lanes);
+}
+
+/// Short blocks with barriers: the processor does not look past the barriers' rounds to the loads of the next
+/// block. Its addresses are expected as far from those of this block as these are from the block's before.
+void Prefetcher::emit_for_next_block(ir::Value load, const std::vector<unsigned>& lanes) {
+  const bool in_block_loop = body_.gang.whole_block && inputs_.frame == nullptr;
+  if (!in_block_loop || !plan_.has_barriers) return;
+  const ir::Value address = inst(load).args[0];
+  llvm::Value* const here = values_.scalar(address);
+  const auto [known, is_first] = distances_.try_emplace(load, nullptr);
+  if (is_first) {  // the first warp of the gang: the others are as far from the next block's
+    llvm::IRBuilder<> at(inputs_.entry, inputs_.entry->begin());
+    llvm::Value* const last = at.CreateAlloca(at.getInt64Ty());
+    at.SetInsertPoint(inputs_.entry->getTerminator());
+    at.CreateStore(at.getInt64(0), last);
+    llvm::Value* const before = code_.CreateLoad(code_.getInt64Ty(), last);
+    code_.CreateStore(here, last);
+    known->second = code_.CreateSub(here, before);
+  }
+  prefetch(code_.CreateAdd(code_.CreateAdd(here, known->second), code_.getInt64(inst(load).imm)),
+           pattern(address), lanes);
+}
+
+/// Prefetches the lines that the lanes access if the scalar of the address is `base`.
+void Prefetcher::prefetch(llvm::Value* base, const analysis::LanePattern& where,
+                          const std::vector<unsigned>& lanes) {
   for (const unsigned lane : lanes) {
-    llvm::Value* at = ahead;
+    llvm::Value* at = base;
     for (const analysis::Term& term : where.terms) {
       llvm::Value* part = code_.getInt64(static_cast<std::uint64_t>(term.offsets[lane]));
       if (term.coefficient != ir::kNone) {

@@ -24,11 +24,16 @@ class Prefetcher : private BodyPart {
   void emit(ir::Value load);
 
  private:
+  void emit_for_next_block(ir::Value load, const std::vector<unsigned>& lanes);
+  void prefetch(llvm::Value* base, const analysis::LanePattern& where, const std::vector<unsigned>& lanes);
   RoundLength round_length(std::uint32_t loop);
+  template <class ConstantPart>
+  llvm::Value* sum_since(ir::Value next, ir::Value phi, const ConstantPart& constant_part);
   std::optional<llvm::Value*> advance_of(ir::Value value, std::uint32_t loop, unsigned depth);
 
   Slots& slots_;
   Values& values_;
+  std::map<ir::Value, llvm::Value*> distances_;  ///< by load: from this block's address to the next one's
   std::map<std::uint32_t, RoundLength> round_lengths_;  ///< by loop, for those computed so far
 };
 

@@ -53,6 +53,7 @@ class WarpBody final : public Context {
   llvm::Value* window_limit(std::uint32_t param, std::uint32_t mask, std::uint32_t low) override {
     return constants_.window_limit(param, mask, low);
   }
+  llvm::Value* streams(ir::Value store) override { return constants_.streams(store); }
   llvm::Value* shared_base() override { return constants_.shared_base(); }
   llvm::Value* local_base() override { return constants_.local_base(); }
   llvm::Value* local_stride() override { return constants_.local_stride(); }

@@ -81,6 +81,7 @@ std::optional<ir::Trap> TestDevice::launch(const KernelCode& code, const Special
   launch.symbols = symbols.data();
   launch.window_base = window_;
   launch.window_bytes = kArenaBytes + engine::kSharedReservationBytes + kLocalBytes;
+  launch.streams = streams;
   std::ranges::copy(grid, launch.grid);
   std::ranges::copy(specialisation.block, launch.block);
 

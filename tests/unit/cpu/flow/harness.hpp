@@ -59,6 +59,7 @@ class TestDevice {
 
   /// The same, in calls of `chunk` blocks each.
   std::uint64_t chunk = ~std::uint64_t{0};
+  std::uint64_t streams = 0;  ///< LaunchState::streams
   std::vector<std::uint64_t> symbols;
   std::uint32_t local_bytes = 0;
 

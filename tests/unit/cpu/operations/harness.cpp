@@ -130,6 +130,7 @@ class TestContext final : public Context {
                  builder_->getInt64Ty());
   }
   Value* window_limit(std::uint32_t, std::uint32_t, std::uint32_t) override { return window_bytes(); }
+  Value* streams(ir::Value) override { return nullptr; }
   Value* shared_base() override {
     return state(offsetof(Surroundings, worker) + offsetof(engine::WorkerState, shared_base),
                  builder_->getPtrTy());
