@@ -14,7 +14,7 @@ namespace quern::cpu::device {
 std::string read_file(const char* name);
 
 /// Reads a module image. Throws Failure after writing the reason to the error log.
-std::shared_ptr<const SharedPtx> read_image(const void* image, const JitOptions& options);
+ReadPtx read_image(const void* image, const JitOptions& options);
 
 /// Loads a module image into `context`: reads the PTX, and places and initialises its variables. Throws
 /// Failure after writing the reason to the error log.
