@@ -18,6 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sources.hpp"
+
 namespace {
 
 using namespace quern;
@@ -38,10 +40,7 @@ std::string from_cuda(const std::string& source, std::vector<std::string> option
 }
 
 std::string elementwise(const char* type, const char* expression) {
-  return from_cuda(
-      fmt::format("extern \"C\" __global__ void k({0}* y) {{ int i = blockIdx.x * blockDim.x + "
-                  "threadIdx.x; {0} x = y[i]; y[i] = {1}; }}",
-                  type, expression));
+  return from_cuda(bench::elementwise(type, expression));
 }
 
 /// Steps of a hash function without a branch, like those of MD5: six instructions each.
