@@ -80,13 +80,12 @@ PoolPlace place_of(Driver& driver, const CUmemLocation& location) {
   }
 }
 
-/// Ends an allocation of a pool, but not its memory; null if it is none.
+/// Ends an allocation of a pool, of cuMemAlloc or of cuMemAllocManaged, but not its memory; null if it is
+/// none.
 std::shared_ptr<engine::Allocation> take_out(Driver& driver, const void* pointer) {
-  auto pooled = driver.memory().remove(pointer, AllocationKind::pooled);
-  if (pooled != nullptr) return pooled;
-  const auto found = driver.memory().find(pointer);
-  const bool of_pool = found != nullptr && found->charge != nullptr;
-  return of_pool ? driver.memory().remove(pointer, AllocationKind::managed) : nullptr;
+  for (const AllocationKind kind : {AllocationKind::pooled, AllocationKind::device, AllocationKind::managed})
+    if (auto allocation = driver.memory().remove(pointer, kind)) return allocation;
+  return nullptr;
 }
 
 struct PoolId {
