@@ -152,7 +152,7 @@ CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
   return entry([&] {
     Driver& driver = Driver::get();
     require(function != nullptr);
-    *function = function_of(driver, *driver.find(kernel));
+    *function = function_of(driver, *driver.find(kernel), driver.current());
   });
 }
 
