@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host memory that the program registers, memory that host and device share, and stream-ordered memory.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <vector>
 
+#include "pages.hpp"
 #include "suite.hpp"
 
 using namespace quern::conformance;
@@ -27,6 +31,61 @@ TEST_CASE_FIXTURE(Fixture, "host memory is registered once, unregistered once, a
   CHECK(cu().cuMemHostUnregister(host.data()) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
   CHECK(cu().cuMemHostRegister_v2(nullptr, 64, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cu().cuMemHostRegister_v2(host.data(), 0, 0) == CUDA_ERROR_INVALID_VALUE);
+}
+
+namespace {
+
+/// Registers and unregisters memory, with both flags that the device has.
+CUresult register_host(void* host, std::size_t bytes) {
+  CUresult first = CUDA_SUCCESS;
+  for (const unsigned flags : {unsigned{CU_MEMHOSTREGISTER_DEVICEMAP}, 0u}) {
+    const CUresult result = cu().cuMemHostRegister_v2(host, bytes, flags);
+    if (flags != 0) first = result;
+    CHECK(result == first);
+    if (result == CUDA_SUCCESS) CHECK(cu().cuMemHostUnregister(host) == CUDA_SUCCESS);
+  }
+  return first;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "host memory that cannot be read and written is not registered") {
+  if (!is_cpu()) return;
+  const std::size_t page = Pages::size();
+  const Pages pages(4);
+  std::memset(pages.at(0), 7, 4 * page);
+  CHECK(register_host(pages.at(0), 4 * page) == CUDA_SUCCESS);
+  pages.protect(2, PROT_READ);
+  CHECK(register_host(pages.at(0), 2 * page) == CUDA_SUCCESS);
+  CHECK(register_host(pages.at(0), 2 * page + 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(2) + 5, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(3), page) == CUDA_SUCCESS);
+  pages.protect(2, PROT_NONE);
+  CHECK(register_host(pages.at(1), 2 * page) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(2), page) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(3) - 1, 2) == CUDA_ERROR_INVALID_VALUE);
+  pages.unmap(2);
+  CHECK(register_host(pages.at(1), page) == CUDA_SUCCESS);
+  CHECK(register_host(pages.at(1), page + 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(1), 3 * page) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(2), page) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(3), SIZE_MAX) == CUDA_ERROR_INVALID_VALUE);
+  for (const std::size_t at : {0, 1, 3}) CHECK(*pages.at(at) == 7);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a mapped file is registered as far as the file goes") {
+  if (!is_cpu()) return;
+  const std::size_t page = Pages::size();
+  const int file = ::memfd_create("registered", MFD_CLOEXEC);
+  REQUIRE(::ftruncate(file, static_cast<off_t>(page + 9)) == 0);
+  {
+    const Pages pages(3, file);
+    CHECK(register_host(pages.at(0), 2 * page) == CUDA_SUCCESS);  // the second page has the file's last bytes
+    CHECK(register_host(pages.at(0), 3 * page) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(register_host(pages.at(2), 8) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(register_host(pages.at(1) + 4, page) == CUDA_ERROR_INVALID_VALUE);
+  }
+  ::close(file);
 }
 
 TEST_CASE_FIXTURE(Fixture, "copies to and from registered memory run in the stream's order") {
