@@ -177,9 +177,12 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) 
 
 CUresult cuEventQuery(CUevent event) {
   return entry([&] {
-    const auto object = Driver::get().find(event);
+    Driver& driver = Driver::get();
+    const auto object = driver.find(event);
     refuse_captured(*object);
-    require(is_reached(awaited_point(*object)), CUDA_ERROR_NOT_READY);
+    const AwaitedPoint point = awaited_point(*object);
+    require(point.own != nullptr ? driver.scheduler().is_passed(*point.own) : is_reached(point),
+            CUDA_ERROR_NOT_READY);
     check_fault(*object->context);
   });
 }
