@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "cpu/analysis/counters.hpp"
+
 namespace quern::cpu::emit {
 namespace {
 
@@ -30,6 +32,8 @@ std::uint64_t rounds_ahead(RoundLength length, std::uint32_t gang_width, std::ui
       return 2;
     case RoundLength::atomics:
       return std::max(2u, 8 / gang_width);
+    case RoundLength::few:
+      return 4;
     case RoundLength::none:
       break;
   }
@@ -66,6 +70,7 @@ RoundLength Prefetcher::round_length(std::uint32_t loop) {
     if (plan_.barrier[id] != ir::kNone) return round_lengths_[loop] = RoundLength::barrier;
     if (std::ranges::any_of(function_->blocks[id].insts, by_lane)) length = RoundLength::atomics;
   }
+  if (length == RoundLength::none && is_short(loop)) length = RoundLength::few;
   return round_lengths_[loop] = length;
 }
 
@@ -85,6 +90,23 @@ llvm::Value* Prefetcher::sum_since(ir::Value next, ir::Value phi, const Constant
     copies_ = additions + 1;
   }
   return sum;
+}
+
+/// True if the loop ends before what is prefetched in it is read, like a loop over a tile of a matrix: rows
+/// below it belong to tiles that follow soon.
+bool Prefetcher::is_short(std::uint32_t loop) {
+  const auto& facts = plan_.full;
+  return std::ranges::any_of(function_->blocks[facts.loops[loop].header].insts, [&](ir::Value phi) {
+    if (!is_phi(phi)) return false;
+    const auto counter = analysis::find_counter(*function_, facts, phi);
+    if (!counter || counter->step <= 0) return false;
+    const std::int64_t start = facts.patterns[counter->start].min;
+    return std::ranges::any_of(counter->tests, [&](const analysis::Counter::Test& test) {
+      const analysis::LanePattern& limit = facts.patterns[test.limit];
+      return start >= 0 && limit.constant &&
+             limit.max / counter->step < static_cast<std::int64_t>(kStridesAhead);
+    });
+  });
 }
 
 /// The amount that each iteration of the loop adds to `value`, as i64; null if zero, empty if unknown. It is
@@ -148,7 +170,8 @@ void Prefetcher::emit(ir::Value load) {
   const std::optional<llvm::Value*> stride = advance_of(address, loop, kMaxDepth);
   if (!stride || *stride == nullptr) return;
   // Strides known at compile time are short. The processor detects them itself if iterations are short, too.
-  if (length == RoundLength::none && llvm::isa<llvm::Constant>(*stride)) return;
+  const bool no_long_operation = length == RoundLength::none || length == RoundLength::few;
+  if (no_long_operation && llvm::isa<llvm::Constant>(*stride)) return;
   llvm::Value* ahead =
       code_.CreateMul(*stride, code_.getInt64(rounds_ahead(length, body_.gang.width, copies_)));
   ahead = code_.CreateAdd(code_.CreateAdd(values_.scalar(address), ahead), code_.getInt64(inst(load).imm));

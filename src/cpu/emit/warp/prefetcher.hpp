@@ -12,8 +12,9 @@
 
 namespace quern::cpu::emit {
 
-/// The operation that makes an iteration of the loop so long that the processor does not look past it.
-enum class RoundLength : std::uint8_t { none, barrier, atomics };
+/// The operation that makes an iteration of the loop so long that the processor does not look past it. few:
+/// none, and the loop has few iterations.
+enum class RoundLength : std::uint8_t { none, few, barrier, atomics };
 
 /// The cache to which lines are prefetched.
 enum class Cache : std::uint8_t { first, second };
@@ -31,6 +32,7 @@ class Prefetcher : private BodyPart {
   void prefetch(llvm::Value* base, const analysis::LanePattern& where, const std::vector<unsigned>& lanes,
                 Cache cache);
   std::uint64_t blocks_ahead();
+  bool is_short(std::uint32_t loop);
   RoundLength round_length(std::uint32_t loop);
   template <class ConstantPart>
   llvm::Value* sum_since(ir::Value next, ir::Value phi, const ConstantPart& constant_part);
