@@ -67,4 +67,8 @@ void find_live_values(ir::Function& function, Plan& plan, const Specialisation& 
 /// Classifies the branches of full code (Plan::bounded).
 void find_bounded_branches(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
+/// Chooses the atomic operations that a worker gathers, and the accesses before which their updates are
+/// applied (ir::Attributes::gathers, settles).
+void gather_updates(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+
 }  // namespace quern::cpu::cuts
