@@ -242,7 +242,13 @@ TEST_CASE("lanes with consecutive addresses, aligned to 16 bytes or not") {
     for (const Type type : {Type::i32, Type::i64})
       for (const std::size_t from : {std::size_t{64}, std::size_t{64} + ir::byte_size(type)})
         for (const bool unused : {false, true})
-          check({.op = op, .type = type, .space = Space::global, .unused = unused, .consecutive_from = from});
+          for (const bool alone : {false, true})
+            check({.op = op,
+                   .type = type,
+                   .space = alone && unused ? Space::shared : Space::global,
+                   .unused = unused,
+                   .alone = alone,
+                   .consecutive_from = from});
   for (const Type type : {Type::f32, Type::f64})
     for (const bool unused : {false, true})
       check({.op = AtomicOp::fadd,

@@ -199,7 +199,7 @@ void call_by_lane(const Access& access, ir::Value value) {
 
 /// Emits an operation for which update() has code; returns the old values, or null if they are not used.
 Value* emit_inline(const Access& access) {
-  if (!needs_lock(access)) return emit_lanes(access);
+  if (!needs_lock(access)) return is_consecutive(access) ? emit_consecutive(access) : emit_lanes(access);
   if (access.layout.kind == LayoutKind::uniform) return emit_chained(access);
   if (has_pieces(access)) return emit_pieces(access, [&] { return emit_lanes(access); });
   const Reduction* const row =

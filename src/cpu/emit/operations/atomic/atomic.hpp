@@ -45,6 +45,10 @@ llvm::Value* emit_lanes(const Access& access);
 using UpdateOne = std::function<llvm::Value*(llvm::Value*, llvm::Value*, llvm::Value*)>;
 llvm::Value* emit_lanes_at(const Access& access, LanePlaces places, const UpdateOne& update_one);
 
+/// True if all lanes run, and their addresses follow each other in equal parts of the warp.
+bool is_consecutive(const Access& access);
+/// Emits vector instructions for a consecutive access that needs no lock. Returns the old values.
+llvm::Value* emit_consecutive(const Access& access);
 /// True if emit_pieces() supports the access.
 bool has_pieces(const Access& access);
 /// Emits one locked instruction for each 16 bytes of memory, for lanes with consecutive addresses;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes with consecutive addresses: one compare and swap of 16 bytes in place of two or four locked
-// instructions. Accesses of different sizes to the same bytes are coherent on x86, so other threads observe
-// operations on the elements.
+// Lanes with consecutive addresses. Where no lock is needed, vectors are updated. Otherwise one compare and
+// swap of 16 bytes replaces two or four locked instructions: accesses of different sizes to the same bytes
+// are coherent on x86, so other threads observe operations on the elements.
 #include <algorithm>
+#include <bit>
 
 #include "cpu/emit/operations/atomic/atomic.hpp"
 #include "cpu/emit/operations/operands.hpp"
@@ -63,6 +64,24 @@ Value* update_piece(const Access& access, const Piece& piece, Value* seen, Value
   return lanes;
 }
 
+/// Updates the lanes of a segment by vector instructions. Returns their old values.
+Value* update_segment(const Access& access, const Segment& segment, Value* pointer) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), segment.count);
+  const bool is_cas = access.inst.attr.atomic == ir::AtomicOp::cas;
+  Value* const operand = slice(c, vector_of_operand(access, 1), segment.first, segment.count);
+  Value* const second =
+      is_cas ? slice(c, vector_of_operand(access, 2), segment.first, segment.count) : nullptr;
+  // Volatile: the host may read the memory meanwhile.
+  const bool is_volatile = access.space != ir::Space::shared;
+  llvm::LoadInst* const old = b.CreateAlignedLoad(type, pointer, access.align(), is_volatile);
+  annotate(access, old);
+  Value* const next = combine(b, access.inst.attr.atomic, old, operand, second);
+  annotate(access, b.CreateAlignedStore(next, pointer, access.align(), is_volatile));
+  return old;
+}
+
 Value* update_pieces(const Access& access, const std::vector<Piece>& pieces) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
@@ -86,15 +105,31 @@ Value* update_pieces(const Access& access, const std::vector<Piece>& pieces) {
 
 }  // namespace
 
-bool has_pieces(const Access& access) {
+bool is_consecutive(const Access& access) {
   const bool fits = access.element_bytes == 4 || access.element_bytes == 8;
-  if (!fits || !needs_lock(access) || !access.context.full()) return false;
-  // The instruction is part of the class of AVX2, and of no lower one.
-  if (access.context.specialisation().isa == Isa::baseline) return false;
-  return access.layout.kind == LayoutKind::segments &&
+  if (!fits || !access.context.full() || access.layout.kind != LayoutKind::segments) return false;
+  const unsigned count = access.layout.segments[0].count;
+  return std::has_single_bit(count) &&
          std::ranges::all_of(access.layout.segments, [&](const Segment& segment) {
-           return segment.step == 1 && segment.count * access.element_bytes % kPieceBytes == 0;
+           return segment.step == 1 && segment.count == count;
          });
+}
+
+bool has_pieces(const Access& access) {
+  // The instruction is part of the class of AVX2, and of no lower one.
+  if (!is_consecutive(access) || access.context.specialisation().isa == Isa::baseline) return false;
+  return access.layout.segments[0].count * access.element_bytes >= kPieceBytes;
+}
+
+Value* emit_consecutive(const Access& access) {
+  Context& c = access.context;
+  if (!is_relaxed(access)) compiler_barrier(c);
+  const std::vector<Value*> bases = base_pointers(access);
+  std::vector<Value*> old;
+  for (const Segment& segment : access.layout.segments)
+    old.push_back(update_segment(access, segment, advance(c, bases[segment.base], segment.offset)));
+  if (!is_relaxed(access)) compiler_barrier(c);
+  return access.inst.attr.unused_result ? nullptr : concat(c, old);
 }
 
 Value* emit_pieces(const Access& access, const Side& otherwise) {
