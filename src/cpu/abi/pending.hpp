@@ -10,8 +10,9 @@ namespace quern::cpu::engine {
 
 struct WorkerState;
 
-/// The operations that are gathered: any order of them gives the same value.
-enum class PendingOp : std::uint32_t { add, and_, or_, xor_, smin, smax, umin, umax };
+/// The operations that are gathered: any order of them gives the same value, or, of fadd, one that differs by
+/// rounding.
+enum class PendingOp : std::uint32_t { add, and_, or_, xor_, smin, smax, umin, umax, fadd };
 
 /// The pending updates of the addresses [first, first + bytes): `memory` contains the operand that is still
 /// to be applied to each element, or the operation's identity. Emitted code reads `first`, `bytes` and

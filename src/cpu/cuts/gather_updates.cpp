@@ -45,10 +45,16 @@ bool is_weak(const ir::Inst& inst) {
   return inst.attr.semantics == ir::Semantics::weak || inst.attr.semantics == ir::Semantics::relaxed;
 }
 
-bool can_gather(const ir::Function& function, const ir::Inst& inst) {
+/// `facts`: those of masked code, which hold in full code, too.
+bool can_gather(const ir::Function& function, const analysis::Analysis& facts, const ir::Inst& inst) {
   if (inst.op != Op::atomic || !inst.attr.unused_result || !is_global(inst) || !is_weak(inst)) return false;
   if (inst.attr.scope != ir::Scope::gpu && inst.attr.scope != ir::Scope::cluster) return false;
   const ir::Type type = function[inst.args[1]].type;
+  // The sum of a warp is rounded before it is added to memory, and so may be that of several warps. At
+  // different addresses each addition is rounded.
+  if (inst.attr.atomic == ir::AtomicOp::fadd)
+    return (type == ir::Type::f32 || type == ir::Type::f64) &&
+           facts.patterns[inst.args[0]].kind == analysis::LanePatternKind::uniform;
   return commutes(inst.attr.atomic) && (type == ir::Type::i32 || type == ir::Type::i64);
 }
 
@@ -86,7 +92,8 @@ struct Key {
 
 class Gathering {
  public:
-  explicit Gathering(ir::Function& function) : function_(function), in_(function.blocks.size()) {}
+  Gathering(ir::Function& function, const analysis::Analysis& facts)
+      : function_(function), facts_(facts), in_(function.blocks.size()) {}
 
   void run() {
     choose_windows();
@@ -107,7 +114,7 @@ class Gathering {
     for (const ir::Block& block : function_.blocks)
       for (const ir::Value value : block.insts) {
         ir::Inst& inst = function_[value];
-        if (!can_gather(function_, inst)) continue;
+        if (!can_gather(function_, facts_, inst)) continue;
         const Key key{inst.attr.atomic, function_[inst.args[1]].type, root_of(function_, inst.args[0])};
         auto found = std::ranges::find(keys_, key);
         if (found == keys_.end()) {
@@ -173,6 +180,7 @@ class Gathering {
   }
 
   ir::Function& function_;
+  const analysis::Analysis& facts_;
   std::vector<Key> keys_;          ///< by window
   std::vector<std::uint32_t> in_;  ///< by block: the windows with pending updates at its beginning
   std::uint32_t before_synchronisation_ = 0;
@@ -190,7 +198,7 @@ bool is_excluded(const ir::Module& module) {
 
 void gather_updates(ir::Function& function, Plan& plan, const Specialisation& specialisation) {
   if (plan.dispatched || specialisation.alone || is_excluded(*plan.module)) return;
-  Gathering(function).run();
+  Gathering(function, plan.masked).run();
 }
 
 }  // namespace quern::cpu::cuts

@@ -2,6 +2,7 @@
 // Windows of gathered updates (cpu/abi/pending.hpp): when they are worthwhile, and how their values reach
 // memory.
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <type_traits>
 
@@ -31,6 +32,7 @@ T identity_of(PendingOp op) {
     case PendingOp::smin:
       return static_cast<T>(std::numeric_limits<Signed>::max());
     case PendingOp::smax:
+    case PendingOp::fadd:  // -0
       return static_cast<T>(std::numeric_limits<Signed>::min());
   }
   __builtin_unreachable();
@@ -43,6 +45,16 @@ void choose(T* place, T value, Precedes precedes) {
   while (precedes(value, old) &&
          !__atomic_compare_exchange_n(place, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
+}
+
+/// Adds floating-point numbers, which are given by their bits.
+template <class T>
+void add_reals(T* place, T value) {
+  using Real = std::conditional_t<sizeof(T) == 4, float, double>;
+  T old = __atomic_load_n(place, __ATOMIC_RELAXED);
+  T next = 0;
+  do next = std::bit_cast<T>(std::bit_cast<Real>(old) + std::bit_cast<Real>(value));
+  while (!__atomic_compare_exchange_n(place, &old, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
 template <class T>
@@ -70,6 +82,8 @@ void apply(PendingOp op, T* place, T value) {
       return choose(place, value, [](T a, T b) { return a < b; });
     case PendingOp::umax:
       return choose(place, value, [](T a, T b) { return a > b; });
+    case PendingOp::fadd:
+      return add_reals(place, value);
   }
 }
 

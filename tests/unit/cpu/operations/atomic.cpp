@@ -308,6 +308,16 @@ TEST_CASE("gathered updates give the same values as those made one after the oth
         }
 }
 
+TEST_CASE("gathered sums of floats at one address") {
+  for (const Type type : {Type::f32, Type::f64})
+    check({.op = AtomicOp::fadd,
+           .type = type,
+           .space = Space::global,
+           .one_address = true,
+           .unused = true,
+           .gathered_rounds = 3});
+}
+
 TEST_CASE("accesses after gathered updates see them") {
   struct Case {
     Operation access;

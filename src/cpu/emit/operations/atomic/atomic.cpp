@@ -89,13 +89,11 @@ Value* update_once(const Access& access, Value* operand) {
 bool emit_reduced(const Access& access) {
   const AtomicOp op = access.inst.attr.atomic;
   if (access.layout.kind != LayoutKind::uniform || !access.inst.attr.unused_result) return false;
-  if (op == AtomicOp::fadd && (access.element == ir::Type::f32 || access.element == ir::Type::f64)) {
-    update_once(access, sum_reals(access));
-    return true;
-  }
+  const bool real =
+      op == AtomicOp::fadd && (access.element == ir::Type::f32 || access.element == ir::Type::f64);
   const Reduction* const row = reduction_of(op);
-  if (row == nullptr) return false;
-  Value* const operand = reduce_integers(access, *row);
+  if (!real && row == nullptr) return false;
+  Value* const operand = real ? sum_reals(access) : reduce_integers(access, *row);
   if (is_gathered(access))
     emit_gathered_once(access, operand);
   else

@@ -29,7 +29,8 @@ PendingOp pending_op(AtomicOp op) {
   static constexpr Row kRows[] = {{AtomicOp::add, PendingOp::add},   {AtomicOp::and_, PendingOp::and_},
                                   {AtomicOp::or_, PendingOp::or_},   {AtomicOp::xor_, PendingOp::xor_},
                                   {AtomicOp::smin, PendingOp::smin}, {AtomicOp::smax, PendingOp::smax},
-                                  {AtomicOp::umin, PendingOp::umin}, {AtomicOp::umax, PendingOp::umax}};
+                                  {AtomicOp::umin, PendingOp::umin}, {AtomicOp::umax, PendingOp::umax},
+                                  {AtomicOp::fadd, PendingOp::fadd}};
   for (const Row& row : kRows)
     if (row.from == op) return row.to;
   throw Defect("an atomic operation that cannot be gathered");
