@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -141,6 +142,28 @@ TEST_CASE_FIXTURE(Fixture, "managed memory is the host's and the device's") {
   CHECK((managed & 0xff) == 1);
   CHECK(cu().cuMemFree_v2(shared) == CUDA_SUCCESS);
   CHECK(cu().cuMemAllocManaged(&shared, 64, 99) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "the host sees atomic updates of its memory while the kernel runs") {
+  for (const bool managed : {false, true}) {
+    CUdeviceptr device = 0;
+    void* host = nullptr;
+    if (managed) {
+      REQUIRE(cu().cuMemAllocManaged(&device, 64, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+      host = reinterpret_cast<void*>(device);
+    } else {
+      REQUIRE(cu().cuMemHostAlloc(&host, 64, CU_MEMHOSTALLOC_DEVICEMAP) == CUDA_SUCCESS);
+      REQUIRE(cu().cuMemHostGetDevicePointer_v2(&device, host, 0) == CUDA_SUCCESS);
+    }
+    volatile unsigned* const counter = static_cast<unsigned*>(host);
+    *counter = 0;
+    const CUstream queue = stream();
+    REQUIRE(launch("report", 1, 64, queue, device, std::uint64_t{500'000'000}) == CUDA_SUCCESS);
+    unsigned seen = 0;
+    while (cu().cuStreamQuery(queue) == CUDA_ERROR_NOT_READY) seen = *counter;
+    CHECK(seen == 128);
+    CHECK((managed ? cu().cuMemFree_v2(device) : cu().cuMemFreeHost(host)) == CUDA_SUCCESS);
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "managed memory is prefetched and advised on, and nothing else is") {
