@@ -392,7 +392,10 @@ typedef struct QuernKernelInfo {
   uint64_t constant_bytes; /* of the module */
   uint32_t max_threads_per_block;
   uint32_t parameter_count;
-  double compile_ms; /* NVRTC's time; 0 if the result was cached */
+  double compile_ms;      /* so far: the sum of the three below, 0 for results of a cache */
+  double nvrtc_ms;        /* CUDA C++ to PTX */
+  double load_ms;         /* the CPU device: reading the PTX; a GPU: loading the module */
+  double machine_code_ms; /* the CPU device: for all block shapes together */
 } QuernKernelInfo;
 /* A parameter; offsets and sizes in the parameter buffer. The texts live as long as the kernel's handle and
  * are empty if the source does not give them. */

@@ -48,7 +48,13 @@ struct KernelInfo {
   std::size_t local_bytes = 0;     ///< per thread
   std::size_t constant_bytes = 0;  ///< of the module
   std::uint32_t max_threads_per_block = 0;
-  double compile_ms = 0;  ///< NVRTC's time; 0 if the result was cached
+  /// The time for which the kernel was compiled so far: the sum of the three below, each of which is 0 for
+  /// results of a cache. It grows at the first launch with each block shape, or at prepare().
+  double compile_ms = 0;
+  double nvrtc_ms = 0;  ///< CUDA C++ to PTX
+  /// The CPU device: reading the PTX of the module; a GPU: loading the module, compiled now or not.
+  double load_ms = 0;
+  double machine_code_ms = 0;  ///< the CPU device: machine code of this kernel, all block shapes together
 };
 
 class BoundKernel;

@@ -120,7 +120,7 @@ class QUERN_API Module {
   void* handle() const noexcept;
   /// The compiler's warnings.
   const Diagnostics& log() const noexcept;
-  /// NVRTC's time in milliseconds; 0 if the result was cached.
+  /// NVRTC's time in milliseconds; 0 if the result was cached. KernelInfo has what the device adds to it.
   double compile_ms() const noexcept;
 
  private:

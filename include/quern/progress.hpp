@@ -11,7 +11,8 @@
 
 namespace quern {
 
-/// The kind of work. Copies are counted in bytes, all other work in steps.
+/// The kind of work. Copies are counted in bytes, machine code in instructions of the kernel's PTX, all other
+/// work in steps.
 enum class ProgressStage : std::uint8_t {
   translate,       ///< Kernel Python becomes CUDA C++; `name` is the file
   compile,         ///< NVRTC makes PTX of CUDA C++; `name` is the file

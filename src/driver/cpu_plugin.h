@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define QUERN_CPU_PLUGIN_VERSION 7u
+#define QUERN_CPU_PLUGIN_VERSION 8u
 
 #ifdef __cplusplus
 extern "C" {
@@ -73,9 +73,25 @@ typedef struct QuernCpuPrint {
 } QuernCpuPrint;
 typedef int (*QuernCpuPrintSink)(const QuernCpuPrint* print);
 
-/* Machine code of the kernel is about to be generated for a launch in that context (a CUcontext; null: it is
- * gone), or, `finished`, has been. On the thread that launches, with no lock of the device's. */
-typedef void (*QuernCpuGenerateSink)(void* context, const char* kernel, int32_t finished);
+/* Machine code of a kernel is about to be generated, or, `finished`, has been. */
+typedef struct QuernCpuGeneration {
+  uint32_t struct_bytes;
+  int32_t finished;
+  void* context;         /* the CUcontext of the launch; null: it is gone */
+  const char* kernel;    /* lives during the call */
+  uint64_t instructions; /* of the kernel's PTX, without those of functions that it calls */
+} QuernCpuGeneration;
+/* On the thread that launches, with no lock of the device's. Until version 7 it took other parameters. */
+typedef void (*QuernCpuGenerateSink)(const QuernCpuGeneration* generation);
+
+/* The time for which the device itself has compiled for a kernel so far; 0 for what was known from an earlier
+ * load or process. */
+typedef struct QuernCpuCompileTimes {
+  uint32_t struct_bytes; /* set by the caller: no more is written */
+  uint32_t reserved;
+  uint64_t load_ns;         /* parsing and checking the PTX of its module */
+  uint64_t machine_code_ns; /* generating machine code of the kernel, for all block shapes together */
+} QuernCpuCompileTimes;
 
 /* The sources of kernels' machine code and of facts about PTX texts, in this process so far. */
 typedef struct QuernCpuCodeStatistics {
@@ -185,6 +201,8 @@ typedef struct QuernCpuPlugin {
   int (*timed_stage_text)(const char* ptx, size_t ptx_bytes, const char* kernel, const uint32_t block[3],
                           const char* stage, QuernTextSink text, QuernCpuPassSink pass,
                           QuernDiagnosticSink diagnostics, void* user);
+  /* Since version 8. Of `function` (a CUfunction). Returns 0, or 1 for a handle that is unknown. */
+  int (*compile_times)(void* function, QuernCpuCompileTimes* times);
 } QuernCpuPlugin;
 
 /* The plug-in's one export beside cu*. Never null. */

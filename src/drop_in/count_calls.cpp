@@ -124,8 +124,8 @@ void count(const char* kind, const char* name) noexcept {
   if (CountsRow* const row = counts_row(kind, name)) row->add(CountsRow::calls);
 }
 
-void note_generation(void*, const char*, std::int32_t finished) {
-  if (finished != 0) count("compile", "kernels");
+void note_generation(const QuernCpuGeneration* generation) {
+  if (generation->finished != 0) count("compile", "kernels");
 }
 
 /// True if `library` finds the functions of our device, which from then on tells what it compiles.

@@ -94,7 +94,11 @@ KernelInfo LoadedKernel::info() const {
   info.local_bytes = function_.local_bytes;
   info.constant_bytes = function_.constant_bytes;
   info.max_threads_per_block = function_.max_threads_per_block;
-  info.compile_ms = image_->compile_ms;
+  const runtime::CompileTime device = module_->compile_time(function_);
+  info.nvrtc_ms = image_->compile_ms;
+  info.load_ms = std::chrono::duration<double, std::milli>(device.load).count();
+  info.machine_code_ms = std::chrono::duration<double, std::milli>(device.machine_code).count();
+  info.compile_ms = info.nvrtc_ms + info.load_ms + info.machine_code_ms;
   return info;
 }
 

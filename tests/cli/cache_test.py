@@ -62,6 +62,18 @@ class Cache(Case):
         self.assertGreaterEqual(stats["writes"], 3)
         self.assertIn("2 processes needed ", self.cached("cache", "stats").stdout)
 
+    def test_compile_times_add_up_and_are_zero_at_a_second_start(self):
+        words = ("run", "c.cu", 4, "ones(4, float32)", "--json")
+        parts = ("nvrtc_ms", "load_ms", "machine_code_ms")
+        first = json.loads(self.cached(*words).stdout)
+        self.assertTrue(all(first[part] > 0 for part in parts), first)
+        self.assertAlmostEqual(first["compile_ms"], sum(first[part] for part in parts))
+        second = json.loads(self.cached(*words).stdout)
+        self.assertEqual([second[part] for part in ("compile_ms", *parts)], [0, 0, 0, 0])
+        other = json.loads(self.cached(*words, "--block", 64).stdout)
+        self.assertEqual((other["nvrtc_ms"], other["load_ms"]), (0, 0))
+        self.assertGreater(other["machine_code_ms"], 0)
+
     def test_why_says_what_differs(self):
         self.assertEqual(self.document("why", "c.cu")["nearest"], "")
         self.cached("compile", "c.cu")
@@ -116,9 +128,11 @@ class Cache(Case):
         self.assertEqual([row["file"] for row in report["failed"]], ["some/wrong.cu"])
         self.assertEqual([row["kernel"] for row in report["skipped"]], ["untyped"])
         self.assertEqual(len(self.entries()), 2)
-        self.assertIn("compiled in 0.0 ms", self.cached("run", "some/typed.py::typed", "ones(4, float32)").stdout)
+        for kernel, words in (("some/typed.py::typed", []), ("some/one.cu", [4])):
+            document = json.loads(self.cached("run", kernel, *words, "ones(4, float32)", "--json").stdout)
+            self.assertEqual((document["nvrtc_ms"], document["load_ms"] > 0, document["machine_code_ms"] > 0), (0, True, True), kernel)
+            self.assertIn("compiled in 0.0 ms", self.cached("run", kernel, *words, "ones(4, float32)").stdout)
         self.assertEqual(len(self.entries("failed_compile")), 1)
-        self.assertIn("compiled in 0.0 ms", self.cached("run", "some/one.cu", 4, "ones(4, float32)").stdout)
 
     def test_off_and_read_only(self):
         off = {"more": {"QUERN_CACHE": "0"}}

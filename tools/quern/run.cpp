@@ -109,11 +109,15 @@ class Report {
            {"last", count > 0 ? json_value(array.element, element_at(array, count - 1)) : Json()},
            {"sha256", sha256_hex(*array.bytes)}});
     }
+    const KernelInfo info = job_.kernel().info();
     cli::print_json({{"kernel", job_.kernel().name()},
                      {"device", session_.device().label()},
                      {"grid", extents(job_.config().grid)},
                      {"block", extents(job_.config().block)},
-                     {"compile_ms", job_.kernel().info().compile_ms},
+                     {"compile_ms", info.compile_ms},
+                     {"nvrtc_ms", info.nvrtc_ms},
+                     {"load_ms", info.load_ms},
+                     {"machine_code_ms", info.machine_code_ms},
                      {"kernel_min_ms", job_.runs() ? Json(times_.minimum()) : Json()},
                      {"kernel_median_ms", job_.runs() ? Json(times_.median()) : Json()},
                      {"launches", job_.runs() ? launches_ : 0},

@@ -34,6 +34,8 @@
 #include "cpu/engine/scheduler.hpp"
 #include "cpu/engine/window.hpp"
 
+struct QuernCpuGeneration;
+
 namespace quern::cpu::device {
 
 /// Receives the text of device printf; exists before cuInit.
@@ -134,7 +136,7 @@ class Driver {
 
 /// Is told when machine code of a kernel is generated in a context, and when that is done: a
 /// QuernCpuGenerateSink. Null: nobody.
-using GenerateSink = void (*)(void* context, const char* kernel, std::int32_t finished);
+using GenerateSink = void (*)(const QuernCpuGeneration* generation);
 void set_generate_sink(GenerateSink sink) noexcept;
 
 }  // namespace quern::cpu::device

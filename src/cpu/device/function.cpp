@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 
 #include "base/clock.hpp"
 #include "base/thread.hpp"
@@ -14,15 +13,20 @@
 #include "cpu/device/objects.hpp"
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/output.hpp"
+#include "driver/cpu_plugin.h"
 
 namespace quern::cpu::device {
 namespace {
 
 std::atomic<GenerateSink> generate_sink{nullptr};
 
-void tell_generation(const ContextState& context, const std::string& kernel, bool finished) {
-  if (const GenerateSink sink = generate_sink.load())
-    sink(Driver::get().contexts().handle_of(context.id), kernel.c_str(), finished ? 1 : 0);
+void tell_generation(const FunctionObject& function, const std::string& kernel, bool finished) {
+  const GenerateSink sink = generate_sink.load();
+  if (sink == nullptr) return;
+  const QuernCpuGeneration given{sizeof given, finished ? 1 : 0,
+                                 Driver::get().contexts().handle_of(function.module().context->id),
+                                 kernel.c_str(), function.ptx().body.size()};
+  sink(&given);
 }
 
 }  // namespace
@@ -94,17 +98,18 @@ void FunctionObject::make(Variant& variant) const {
 
 Expected<CodeImage> FunctionObject::generate(const Specialisation& specialisation) const {
   const std::string name = display_name();
-  tell_generation(*module_->context, name, false);
-  const auto start = std::chrono::steady_clock::now();
+  tell_generation(*this, name, false);
+  const std::int64_t begin_ns = base::now_ns();
   Expected<CodeImage> image = compile_image(module_->ptx, info_->name, specialisation);
   if (!image) return image;
-  tell_generation(*module_->context, name, true);
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  engine::report(
-      LogLevel::debug,
-      fmt::format("generated machine code of kernel {} for a block of {} x {} x {} in {:.1f} ms", info_->name,
-                  specialisation.block[0], specialisation.block[1], specialisation.block[2], took.count()),
-      {{"kernel", name}});
+  const std::int64_t took_ns = base::now_ns() - begin_ns;
+  machine_code_ns_ += static_cast<std::uint64_t>(took_ns);
+  tell_generation(*this, name, true);
+  engine::report(LogLevel::debug,
+                 fmt::format("generated machine code of kernel {} for a block of {} x {} x {} in {:.1f} ms",
+                             info_->name, specialisation.block[0], specialisation.block[1],
+                             specialisation.block[2], static_cast<double>(took_ns) / 1e6),
+                 {{"kernel", name}});
   return image;
 }
 

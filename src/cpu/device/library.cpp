@@ -25,7 +25,7 @@ CUmodule LibraryObject::module_in(Driver& driver, const std::shared_ptr<ContextS
     require_not_ended(*context);  // until then the table of handles keeps the module
     return loaded->handle;
   }
-  auto module = std::make_shared<ModuleObject>(shared);
+  auto module = std::make_shared<ModuleObject>(ReadPtx{shared, read_ns});
   module->context = context;
   module->settings = settings_;
   module->of_library = true;

@@ -24,10 +24,11 @@ class Driver;
 /// Thread-safe.
 class LibraryObject {
  public:
-  LibraryObject(std::shared_ptr<const SharedPtx> read, const ModuleSettings& settings)
-      : shared(std::move(read)), settings_(settings) {}
+  LibraryObject(ReadPtx read, const ModuleSettings& settings)
+      : shared(std::move(read.ptx)), read_ns(read.ns), settings_(settings) {}
 
   const std::shared_ptr<const SharedPtx> shared;
+  const std::uint64_t read_ns;  ///< ReadPtx::ns
   const ModuleSettings& settings() const noexcept { return settings_; }
 
   /// Its module in `context`, loaded there if it is not. Throws Failure.

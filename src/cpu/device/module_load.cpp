@@ -114,7 +114,7 @@ std::string read_file(const char* name) {
   return *std::move(content);
 }
 
-std::shared_ptr<const SharedPtx> read_image(const Image& image, const JitOptions& options) {
+ReadPtx read_image(const Image& image, const JitOptions& options) {
   const auto refuse = [&](const Refusal& refusal) {
     options.write_info_log({});
     options.write_error_log(to_string(refusal.diagnostics));
@@ -124,7 +124,7 @@ std::shared_ptr<const SharedPtx> read_image(const Image& image, const JitOptions
   if (const auto* refusal = std::get_if<Refusal>(&text)) refuse(*refusal);
   auto read = shared_ptx(std::get<ImageText>(text).view());
   if (const auto* refusal = std::get_if<Refusal>(&read)) refuse(*refusal);
-  return std::get<std::shared_ptr<const SharedPtx>>(std::move(read));
+  return std::get<ReadPtx>(std::move(read));
 }
 
 std::shared_ptr<ModuleObject> load_module(Driver& driver, const std::shared_ptr<ContextState>& context,

@@ -16,7 +16,7 @@ std::string read_file(const char* name);
 inline Image image_of_file(const std::string& content) { return {content.c_str(), content.size()}; }
 
 /// Reads a module image. Throws Failure after writing the reason to the error log.
-std::shared_ptr<const SharedPtx> read_image(const Image& image, const JitOptions& options);
+ReadPtx read_image(const Image& image, const JitOptions& options);
 
 /// Loads a module image into `context`: reads the PTX, and places and initialises its variables. Throws
 /// Failure after writing the reason to the error log.

@@ -110,9 +110,10 @@ struct ManagedVariables {
 
 /// A loaded module. Immutable but for `functions`.
 struct ModuleObject {
-  explicit ModuleObject(std::shared_ptr<const SharedPtx> read) : shared(std::move(read)) {}
+  explicit ModuleObject(ReadPtx read) : shared(std::move(read.ptx)), read_ns(read.ns) {}
 
   const std::shared_ptr<const SharedPtx> shared;
+  const std::uint64_t read_ns;  ///< ReadPtx::ns
   const ptx::Module& ptx = shared->module;
   std::shared_ptr<ContextState> context;
   std::map<std::string, ModuleVariable, std::less<>> variables;
@@ -195,6 +196,8 @@ class FunctionObject {
   /// `made_since_ns`: when it began to wait for the code; not written if the code was there.
   const LoadedCode& code_for(const Specialisation& specialisation,
                              std::optional<std::int64_t>* made_since_ns = nullptr);
+  /// The time for which machine code was generated for this function, all block shapes together.
+  std::uint64_t machine_code_ns() const noexcept { return machine_code_ns_.load(); }
 
  private:
   struct Variant {
@@ -215,6 +218,7 @@ class FunctionObject {
   std::shared_ptr<ModuleObject> module_;
   const KernelInfo* info_;
   const ptx::Function* ptx_ = nullptr;
+  mutable std::atomic<std::uint64_t> machine_code_ns_{0};
   mutable base::Mutex mutex_;
   std::string display_name_ QUERN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Variant>> variants_ QUERN_GUARDED_BY(mutex_);

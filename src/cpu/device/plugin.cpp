@@ -296,6 +296,16 @@ std::int32_t plugin_prepare_kernel(void* function, const std::uint32_t block[3])
   });
 }
 
+int plugin_compile_times(void* function, QuernCpuCompileTimes* times) try {
+  if (times == nullptr) return 1;
+  const auto found = find_function(Driver::get(), static_cast<CUfunction>(function));
+  const QuernCpuCompileTimes all{times->struct_bytes, 0, found->module().read_ns, found->machine_code_ns()};
+  std::memcpy(times, &all, std::min<std::size_t>(times->struct_bytes, sizeof all));
+  return 0;
+} catch (...) {  // a Failure too
+  return 1;
+}
+
 BundleWish wish_of(const QuernCpuBundleRequest& request) {
   BundleWish wish;
   for (std::size_t i = 0; i < request.block_count; ++i)
@@ -338,6 +348,7 @@ constexpr QuernCpuPlugin kPlugin = {
     &plugin_cancel_context,      &plugin_set_launch_limit, &plugin_set_log_sink,
     &plugin_set_generate_sink,   &plugin_code_statistics,  &plugin_prepare_kernel,
     &plugin_mark_copy_kernel,    &plugin_bundle_code,      &plugin_timed_stage_text,
+    &plugin_compile_times,
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/progress.hpp"
+#include "driver/cpu_plugin.h"
 #include "runtime/copy/copy_kernel.hpp"
 #include "runtime/copy/host_targets.hpp"
 #include "runtime/copy/staging.hpp"
@@ -22,7 +23,7 @@
 namespace quern::runtime {
 
 /// A QuernCpuGenerateSink: tells the progress handler of the context in use that has this CUcontext.
-void tell_generation(void* context, const char* kernel, std::int32_t finished) noexcept;
+void tell_generation(const QuernCpuGeneration* generation) noexcept;
 
 /// A context of the driver and the objects that the layer keeps for it, each with one task; shared by all
 /// objects in the context. Thread-safe. Its destructor waits for the transfers it queued and releases pending

@@ -26,12 +26,25 @@ LoadOutcome load_image(const std::shared_ptr<Context>& context, const void* imag
   void* values[] = {log.data(), reinterpret_cast<void*>(kLogBytes)};
   CUmodule handle = nullptr;
   LoadOutcome outcome;
+  const auto begin = std::chrono::steady_clock::now();
   outcome.result = context->api().cuModuleLoadDataEx(&handle, image, 2, options, values);
+  const auto load_time = std::chrono::steady_clock::now() - begin;
   if (outcome.result == CUDA_SUCCESS)
     outcome.module = std::make_shared<Module>(
-        context, handle, context->resources().own(release_of(ResourceKind::module, handle)), launch_timeout);
+        context, handle, context->resources().own(release_of(ResourceKind::module, handle)), launch_timeout,
+        load_time);
   outcome.log.assign(log.data(), strnlen(log.data(), log.size()));
   return outcome;
+}
+
+CompileTime Module::compile_time(const Function& function) const {
+  const QuernCpuPlugin* const plugin = context_->driver().plugin;
+  if (plugin == nullptr) return {load_time_, {}};
+  const CurrentContext current(*context_);
+  QuernCpuCompileTimes times{};
+  times.struct_bytes = sizeof times;
+  if (plugin->compile_times(function.handle, &times) != 0) return {};  // a fault has ended its context
+  return {std::chrono::nanoseconds(times.load_ns), std::chrono::nanoseconds(times.machine_code_ns)};
 }
 
 namespace {

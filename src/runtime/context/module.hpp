@@ -22,6 +22,12 @@ struct Function {
   std::uint32_t max_threads_per_block = 0;
 };
 
+/// KernelInfo::load_ms and machine_code_ms.
+struct CompileTime {
+  std::chrono::nanoseconds load{0};
+  std::chrono::nanoseconds machine_code{0};
+};
+
 /// A parameter in the kernel's parameter buffer, bytes.
 struct ParameterRange {
   std::size_t offset = 0;
@@ -38,16 +44,19 @@ struct ModuleVariable {
 class Module {
  public:
   Module(std::shared_ptr<Context> context, CUmodule handle, std::shared_ptr<const Resource> owner,
-         std::chrono::nanoseconds launch_timeout)
+         std::chrono::nanoseconds launch_timeout, std::chrono::nanoseconds load_time)
       : context_(std::move(context)),
         handle_(handle),
         owner_(std::move(owner)),
-        launch_timeout_(launch_timeout) {}
+        launch_timeout_(launch_timeout),
+        load_time_(load_time) {}
 
   const std::shared_ptr<Context>& context() const noexcept { return context_; }
   CUmodule handle() const noexcept { return handle_; }
   /// The time limit for launches without one of their own; 0: none.
   std::chrono::nanoseconds launch_timeout() const noexcept { return launch_timeout_; }
+  /// The time for which the driver compiled, so far, for this module and this kernel of it.
+  CompileTime compile_time(const Function& function) const;
   /// Throws DriverError, for an unknown name too.
   Function function(const std::string& lowered_name) const;
   /// The parameter at `index`; nothing past the last one, or if the driver does not support the query.
@@ -60,6 +69,7 @@ class Module {
   CUmodule handle_;
   std::shared_ptr<const Resource> owner_;
   std::chrono::nanoseconds launch_timeout_;
+  std::chrono::nanoseconds load_time_;
 };
 
 /// The result of cuModuleLoadDataEx for an image: a module, or the error code and the text of the error log.

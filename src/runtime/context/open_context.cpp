@@ -78,19 +78,20 @@ void reset_primary(const Device& device, CUcontext handle, const ContextFault& f
 
 }  // namespace
 
-void tell_generation(void* handle, const char* kernel, std::int32_t finished) noexcept try {
+void tell_generation(const QuernCpuGeneration* generation) noexcept try {
   // No reference to a context: its release calls the driver, which calls this function.
   std::vector<std::shared_ptr<base::ProgressSlot>> found;
   {
     const base::LockGuard lock(in_use().mutex);
     for (const InUse::Row& row : in_use().rows)
-      if (row.handle == static_cast<CUcontext>(handle) && row.of_plugin && !row.fault->happened())
+      if (row.handle == static_cast<CUcontext>(generation->context) && row.of_plugin &&
+          !row.fault->happened())
         found.push_back(row.progress);
   }
   for (const std::shared_ptr<base::ProgressSlot>& progress : found) {
-    base::Work work(progress.get(), ProgressStage::generate, kernel, 1);
-    if (finished != 0)
-      work.finish(1);
+    base::Work work(progress.get(), ProgressStage::generate, generation->kernel, generation->instructions);
+    if (generation->finished != 0)
+      work.finish(generation->instructions);
     else
       work.begin();
   }

@@ -147,6 +147,9 @@ QuernKernelInfo info_of(const Kernel& kernel) {
   info.max_threads_per_block = known.max_threads_per_block;
   info.parameter_count = static_cast<std::uint32_t>(known.parameters.size());
   info.compile_ms = known.compile_ms;
+  info.nvrtc_ms = known.nvrtc_ms;
+  info.load_ms = known.load_ms;
+  info.machine_code_ms = known.machine_code_ms;
   return info;
 }
 

@@ -27,7 +27,7 @@ static_assert(Versioned<QuernAllocator>::kFirstBytes == 40 && offsetof(QuernAllo
 static_assert(Versioned<QuernSource>::kFirstBytes == 40 && offsetof(QuernSource, option_count) == 32);
 static_assert(sizeof(QuernElement) == 24 && sizeof(QuernField) == 56 && sizeof(QuernRecord) == 32);
 static_assert(sizeof(QuernArrayType) == 56 && sizeof(QuernHostArray) == 32 && sizeof(QuernIndex) == 32);
-static_assert(sizeof(QuernKernelInfo) == 48 && sizeof(QuernParameter) == 48 &&
+static_assert(Versioned<QuernKernelInfo>::kFirstBytes == 48 && sizeof(QuernParameter) == 48 &&
               sizeof(QuernMemoryStats) == 56);
 static_assert(sizeof(QuernDeviceInfo) == 376 && offsetof(QuernDeviceInfo, name) == 120);
 

@@ -49,7 +49,7 @@ QUERN_VERSIONED(QuernRecord, sizeof(QuernRecord));
 QUERN_VERSIONED(QuernArrayType, sizeof(QuernArrayType));
 QUERN_VERSIONED(QuernHostArray, sizeof(QuernHostArray));
 QUERN_VERSIONED(QuernDeviceInfo, sizeof(QuernDeviceInfo));
-QUERN_VERSIONED(QuernKernelInfo, sizeof(QuernKernelInfo));
+QUERN_VERSIONED(QuernKernelInfo, offsetof(QuernKernelInfo, nvrtc_ms));
 QUERN_VERSIONED(QuernParameter, sizeof(QuernParameter));
 QUERN_VERSIONED(QuernMemoryStats, sizeof(QuernMemoryStats));
 QUERN_VERSIONED(QuernFault, sizeof(QuernFault));

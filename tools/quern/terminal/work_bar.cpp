@@ -14,6 +14,13 @@ constexpr std::chrono::milliseconds kPatience{500};
 constexpr std::chrono::milliseconds kTick{100};
 constexpr std::chrono::seconds kBetweenLines{1};
 
+/// "12,000".
+std::string grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t end = digits.size(); end > 3; end -= 3) digits.insert(end - 3, ",");
+  return digits;
+}
+
 }  // namespace
 
 std::string work_text(const quern::Progress& progress, double seconds, std::size_t width) {
@@ -22,7 +29,11 @@ std::string work_text(const quern::Progress& progress, double seconds, std::size
   if (copy)
     return progress_text(progress.done >> 20, progress.total >> 20,
                          fmt::format("MiB, {}", to_string(progress.stage)), width);
-  std::string text = fmt::format("{} {}: {:.1f} s", to_string(progress.stage), progress.name, seconds);
+  const std::string what =
+      progress.stage == ProgressStage::generate
+          ? fmt::format("compile kernel {}, {} instructions of PTX", progress.name, grouped(progress.total))
+          : fmt::format("{} {}", to_string(progress.stage), progress.name);
+  std::string text = fmt::format("{}: {:.1f} s", what, seconds);
   if (text.size() >= width) text.resize(width > 0 ? width - 1 : 0);
   return text;
 }

@@ -145,7 +145,7 @@ Expected<BundledCode> make_bundled_code(std::string_view text, const BundleWish&
   if (build().empty()) return unknown;
   const auto read = shared_ptx(text);
   if (const auto* refusal = std::get_if<Refusal>(&read)) return refusal->diagnostics;
-  return Maker(*std::get<std::shared_ptr<const SharedPtx>>(read), wish).make();
+  return Maker(*std::get<ReadPtx>(read).ptx, wish).make();
 }
 
 }  // namespace quern::cpu::device

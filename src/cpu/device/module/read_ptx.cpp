@@ -9,6 +9,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/clock.hpp"
 #include "base/thread.hpp"
 #include "cache/memory_cache.hpp"
 #include "cpu/device/driver.hpp"
@@ -195,7 +196,9 @@ constinit Counters counters;
 
 using SharedResult = decltype(ReadText::result);
 
-SharedResult read_shared(const base::Digest& digest, std::string_view text) {
+/// `spent_ns`: written if the text was not known.
+SharedResult read_shared(const base::Digest& digest, std::string_view text, std::uint64_t& spent_ns) {
+  const std::int64_t begin_ns = base::now_ns();
   std::variant<ptx::Module, Refusal> parsed = parse(text);
   if (auto* refusal = std::get_if<Refusal>(&parsed)) return std::move(*refusal);
   auto module = std::get<ptx::Module>(std::move(parsed));
@@ -211,22 +214,29 @@ SharedResult read_shared(const base::Digest& digest, std::string_view text) {
   if (auto* refusal = std::get_if<Refusal>(&checked)) return std::move(*refusal);
   ++counters.checked;
   auto& loadable = std::get<LoadablePtx>(checked);
+  spent_ns = static_cast<std::uint64_t>(base::now_ns() - begin_ns);
   store_kernels(digest, loadable.kernels);
   return std::make_shared<const SharedPtx>(digest, std::move(loadable));
 }
 
+std::variant<ReadPtx, Refusal> with_time(const SharedResult& result, std::uint64_t ns) {
+  if (const auto* refusal = std::get_if<Refusal>(&result)) return *refusal;
+  return ReadPtx{std::get<std::shared_ptr<const SharedPtx>>(result), ns};
+}
+
 }  // namespace
 
-std::variant<std::shared_ptr<const SharedPtx>, Refusal> shared_ptx(std::string_view text) {
+std::variant<ReadPtx, Refusal> shared_ptx(std::string_view text) {
   const base::Digest digest = base::sha256(std::as_bytes(std::span(text)));
-  if (const ReadTexts::Value known = read_texts().find(digest)) return known->result;
-  return base::secluded([&]() -> SharedResult {
+  if (const ReadTexts::Value known = read_texts().find(digest)) return with_time(known->result, 0);
+  return base::secluded([&]() -> std::variant<ReadPtx, Refusal> {
+    std::uint64_t spent_ns = 0;
     Expected<ReadTexts::Value> read =
         read_texts().get_or_compute(digest, [&]() -> Expected<ReadTexts::Value> {
-          return std::make_shared<const ReadText>(ReadText{read_shared(digest, text), text.size()});
+          return std::make_shared<const ReadText>(ReadText{read_shared(digest, text, spent_ns), text.size()});
         });
     if (!read) return Refusal{CUDA_ERROR_UNKNOWN, std::move(read).errors()};
-    return (*read)->result;
+    return with_time((*read)->result, spent_ns);
   });
 }
 

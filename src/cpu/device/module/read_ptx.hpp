@@ -52,9 +52,16 @@ struct SharedPtx {
   std::unordered_map<std::string_view, const KernelInfo*> kernels_by_name;
 };
 
+/// PTX, and the time that this request spent on parsing and checking it. 0: the text was known, from this
+/// process, an earlier one or a bundle.
+struct ReadPtx {
+  std::shared_ptr<const SharedPtx> ptx;
+  std::uint64_t ns = 0;
+};
+
 /// Reads a text as read_ptx() does, once for equal texts: the last ones that were read are kept, with their
 /// refusals (docs/decisions/0025-shared-machine-code.md). Thread-safe; not for forked children.
-std::variant<std::shared_ptr<const SharedPtx>, Refusal> shared_ptx(std::string_view text);
+std::variant<ReadPtx, Refusal> shared_ptx(std::string_view text);
 
 /// Counts of this process; a consistent reading of each, not of all.
 struct TextStats {

@@ -53,6 +53,21 @@ using cpu::engine::WorkerState;
 
 std::atomic<std::uint64_t> compiled{0};
 std::atomic<int> memory_refusals{0};
+std::atomic<std::chrono::milliseconds> delay{std::chrono::milliseconds(0)};
+std::atomic<int> gathering{0};
+std::atomic<int> compiling{0};
+std::atomic<int> most{0};
+
+/// Follows gather_compilers() and delay_compiler().
+void stay_in_compiler() {
+  using namespace std::chrono_literals;
+  const int now = ++compiling;
+  for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) continue;
+  std::this_thread::sleep_for(delay.load());
+  const auto end = std::chrono::steady_clock::now() + 10s;
+  while (most < gathering && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+  --compiling;
+}
 
 template <class T>
 T parameter(const LaunchState* launch, std::uint32_t offset) {
@@ -161,6 +176,12 @@ extern "C" const char etext;
 }  // namespace
 
 std::uint64_t compile_count() { return compiled.load(); }
+void delay_compiler(std::chrono::milliseconds time) { delay.store(time); }
+void gather_compilers(int count) {
+  most.store(0);
+  gathering.store(count);
+}
+int most_compilers() { return most.load(); }
 void refuse_memory(int times) { memory_refusals.store(times); }
 
 const driver::DriverTable& table() {
@@ -200,6 +221,7 @@ Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string
 
 Expected<CodeImage> compile_image(const ptx::Module&, std::string_view kernel, const Specialisation&) {
   test::compiled.fetch_add(1);
+  test::stay_in_compiler();
   CodeImage image;
   image.code.bytes = kernel;
   image.facts.calls = kernel == "recurse";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -15,6 +16,15 @@ extern const char* const kKernels;
 
 /// The number of calls of compile_image().
 std::uint64_t compile_count();
+
+/// Each call of compile_image() takes at least this long from now on.
+void delay_compiler(std::chrono::milliseconds time);
+
+/// From now on calls of compile_image() wait until `count` of them have begun, but no longer than ten
+/// seconds.
+void gather_compilers(int count);
+/// The most calls of compile_image() that were in progress at once since gather_compilers().
+int most_compilers();
 
 /// The functions of a device that has two workers and was initialised.
 const driver::DriverTable& table();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -98,6 +99,62 @@ TEST_CASE("threads that load and launch one new text generate its machine code o
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(test::compile_count() == before + 1);
+}
+
+TEST_CASE("launches of different kernels and block shapes generate machine code at once") {
+  const Context context;
+  const CUmodule module = context.load(own_text());
+  test::gather_compilers(4);
+  std::vector<std::thread> threads;
+  for (const auto& [name, block] : {std::pair{"empty", 32u}, std::pair{"empty", 64u}, std::pair{"small", 32u},
+                                    std::pair{"shared_user", 32u}})
+    threads.emplace_back([&, name, block] {
+      const driver::DriverTable& cu = context.cu;
+      CHECK(cu.cuCtxSetCurrent(context.handle) == CUDA_SUCCESS);
+      CUstream stream = nullptr;
+      CHECK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+      CUfunction function = nullptr;
+      CHECK(cu.cuModuleGetFunction(&function, module, name) == CUDA_SUCCESS);
+      CHECK(cu.cuLaunchKernel(function, 1, 1, 1, block, 1, 1, 0, stream, nullptr, nullptr) == CUDA_SUCCESS);
+      CHECK(cu.cuStreamDestroy_v2(stream) == CUDA_SUCCESS);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(test::most_compilers() == 4);
+  test::gather_compilers(0);
+}
+
+TEST_CASE("the device states the time for which it compiled, of what it did not know") {
+  const auto times_of = [](const Context& context, CUmodule module, const char* name) {
+    CUfunction function = nullptr;
+    REQUIRE(context.cu.cuModuleGetFunction(&function, module, name) == CUDA_SUCCESS);
+    QuernCpuCompileTimes times{};
+    times.struct_bytes = sizeof times;
+    REQUIRE(quern_cpu_device()->compile_times(function, &times) == 0);
+    return times;
+  };
+  constexpr std::uint64_t kDelayNs = 20'000'000;
+  const std::string text = own_text();
+  const Context context;
+  const CUmodule module = context.load(text);
+  CHECK(times_of(context, module, "empty").load_ns > 0);
+  CHECK(times_of(context, module, "empty").machine_code_ns == 0);
+  test::delay_compiler(std::chrono::milliseconds(20));
+  CHECK(context.launch(module, "empty", 32) == CUDA_SUCCESS);
+  const std::uint64_t once = times_of(context, module, "empty").machine_code_ns;
+  CHECK(once >= kDelayNs);
+  CHECK(context.launch(module, "empty", 32) == CUDA_SUCCESS);
+  CHECK(times_of(context, module, "empty").machine_code_ns == once);
+  CHECK(context.launch(module, "empty", 64) == CUDA_SUCCESS);
+  CHECK(times_of(context, module, "empty").machine_code_ns >= once + kDelayNs);
+  CHECK(times_of(context, module, "small").machine_code_ns == 0);
+  test::delay_compiler(std::chrono::milliseconds(0));
+
+  const CUmodule again = context.load(text);
+  CHECK(context.launch(again, "empty", 32) == CUDA_SUCCESS);
+  CHECK(times_of(context, again, "empty").load_ns == 0);
+  CHECK(times_of(context, again, "empty").machine_code_ns == 0);
+  QuernCpuCompileTimes times{};
+  CHECK(quern_cpu_device()->compile_times(nullptr, &times) == 1);
 }
 
 TEST_CASE("PTX that is refused is refused again, with its reason") {

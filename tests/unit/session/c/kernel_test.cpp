@@ -152,6 +152,13 @@ TEST_CASE("a kernel tells its parameters, its attributes and its texts") {
   CHECK(info.parameter_count == 3);
   CHECK(info.max_threads_per_block == 1024);
   CHECK(info.shared_bytes == 0);
+  CHECK(info.compile_ms == info.nvrtc_ms + info.load_ms + info.machine_code_ms);
+  QuernKernelInfo of_version_1{};
+  of_version_1.struct_bytes = offsetof(QuernKernelInfo, nvrtc_ms);
+  of_version_1.machine_code_ms = -1;
+  QUERN_GOOD(quern_kernel_info(kernel, &of_version_1));
+  CHECK(of_version_1.compile_ms == info.compile_ms);
+  CHECK(of_version_1.machine_code_ms == -1);
   QuernParameter parameter{};
   parameter.struct_bytes = sizeof parameter;
   QUERN_GOOD(quern_kernel_parameter(kernel, 1, &parameter));

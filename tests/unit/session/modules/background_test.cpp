@@ -150,6 +150,54 @@ TEST_CASE("Kernel Python is prepared for types, given as text or by arguments") 
   CHECK(generations.count() == 2);
 }
 
+TEST_CASE("a kernel's compile time is NVRTC's, that of its PTX and that of its machine code, each once") {
+  if (!ready()) return;
+  const std::string source = fresh_source();
+  const Session session = isolated();
+  const Kernel kernel = session.load_cuda(source).kernel();
+  const KernelInfo loaded = kernel.info();
+  CHECK(loaded.nvrtc_ms > 0);
+  CHECK(loaded.load_ms > 0);
+  CHECK(loaded.machine_code_ms == 0);
+  kernel.prepare({32});
+  const KernelInfo ready_info = kernel.info();
+  CHECK(ready_info.nvrtc_ms == loaded.nvrtc_ms);
+  CHECK(ready_info.load_ms == loaded.load_ms);
+  CHECK(ready_info.machine_code_ms > 0);
+  CHECK(ready_info.compile_ms == ready_info.nvrtc_ms + ready_info.load_ms + ready_info.machine_code_ms);
+  kernel.prepare({32});
+  CHECK(kernel.info().compile_ms == ready_info.compile_ms);
+  kernel.prepare({64});
+  CHECK(kernel.info().machine_code_ms > ready_info.machine_code_ms);
+
+  const Kernel known = isolated().load_cuda(source).kernel();
+  known.prepare({32});
+  CHECK(known.info().compile_ms == 0);
+}
+
+TEST_CASE("kernels that are prepared at once are compiled at once") {
+  if (!ready()) return;
+  const Session session = isolated();
+  const Module module =
+      session.load_cuda(fresh_source() + "extern \"C\" __global__ void other(int* x) { x[0] = 1; }\n");
+  std::atomic<int> begun{0};
+  session.set_progress([&](const Progress& progress) {
+    if (progress.stage != ProgressStage::generate || progress.finished) return true;
+    ++begun;
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (begun < 2 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+    return true;
+  });
+  const Preparation first = module.kernel("fresh").prepare_async({32});
+  const Preparation second = module.kernel("other").prepare_async({32});
+  const auto begin = std::chrono::steady_clock::now();
+  first.get();
+  second.get();
+  CHECK(begun == 2);
+  CHECK(std::chrono::steady_clock::now() - begin < 20s);  // neither had to end before the other began
+  session.set_progress({});
+}
+
 TEST_CASE("what cannot be prepared is refused") {
   if (!ready()) return;
   const Session session = isolated();
