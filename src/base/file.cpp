@@ -11,25 +11,26 @@
 #include <cstring>
 #include <memory>
 
+#include "base/held_signal.hpp"
 #include "quern/file.hpp"
 
 namespace quern {
 namespace {
 
-Diagnostic failure(const char* what, const std::filesystem::path& path, int error, const char* hint) {
+Diagnostic failure(const char* what, const std::filesystem::path& path, const char* why, const char* hint) {
   Diagnostic diagnostic;
   diagnostic.code = "io";
-  diagnostic.message = fmt::format("cannot {} {}: {}", what, path.string(), std::strerror(error));
+  diagnostic.message = fmt::format("cannot {} {}: {}", what, path.string(), why);
   diagnostic.hint = hint;
   return diagnostic;
 }
 
 Diagnostic unread(const std::filesystem::path& path, int error) {
-  return failure("read", path, error, "check the file's name and that it can be read");
+  return failure("read", path, std::strerror(error), "check the file's name and that it can be read");
 }
 
 Diagnostic unwritten(const std::filesystem::path& path, int error) {
-  return failure("write", path, error,
+  return failure("write", path, std::strerror(error),
                  "check that its folder is there and may be written, and that there is space");
 }
 
@@ -43,6 +44,7 @@ struct Fd {
 };
 
 bool write_all(int fd, const std::byte* data, std::size_t size) {
+  const base::HeldSignal quiet(SIGXFSZ);
   while (size > 0) {
     const ssize_t written = ::write(fd, data, size);
     if (written < 0) {
@@ -116,7 +118,8 @@ Expected<std::string> base::read_regular_file(const std::filesystem::path& path,
   struct stat info{};
   if (::fstat(fd.value, &info) != 0) return unread(path, errno);
   if (S_ISDIR(info.st_mode)) return unread(path, EISDIR);
-  if (!S_ISREG(info.st_mode)) return failure("read", path, EINVAL, "it is no regular file");
+  if (!S_ISREG(info.st_mode))
+    return failure("read", path, "it is no regular file", "copy what it gives to a file, and name that");
   if (static_cast<std::uint64_t>(info.st_size) > most_bytes) return unread(path, EFBIG);
   return read_rest(path, fd, info, most_bytes);
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/handler_slot.hpp"
+#include "base/held_signal.hpp"
 #include "base/printable.hpp"
 
 namespace quern {
@@ -68,6 +69,7 @@ bool is_log_forwarded() noexcept { return forward_to.load() != nullptr; }
 
 void log(const LogRecord& record, std::string_view prefix) noexcept {
   if (is_taken(record) || record.level > LogLevel::warning) return;
+  const HeldSignal quiet(SIGXFSZ);
   try {  // in one piece: other threads write to stderr too
     const std::string line = std::string(prefix) + printable(record.text) + "\n";
     std::fwrite(line.data(), 1, line.size(), stderr);

@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 
+#include "base/held_signal.hpp"
 #include "base/log.hpp"
 #include "cache/key_lock.hpp"
 #include "cache/store_folder.hpp"
@@ -76,6 +77,7 @@ void add_counts(const DiskStoreOptions& options, const StoreCounts& more) {
   Numbers numbers = read(lock.file());
   const Numbers added = numbers_of(more);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] += added[i];
+  const base::HeldSignal quiet(SIGXFSZ);
   static_cast<void>(::pwrite(lock.file().get(), numbers.data(), sizeof numbers, 0));
 }
 

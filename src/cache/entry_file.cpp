@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/random.h>
 
@@ -12,6 +11,7 @@
 #include <ctime>
 
 #include "base/clock.hpp"
+#include "base/held_signal.hpp"
 #include "cache/entry_format.hpp"
 
 namespace quern::cache {
@@ -42,33 +42,6 @@ bool write_all(int file, std::string_view bytes) {
   }
   return true;
 }
-
-/// A write beyond RLIMIT_FSIZE raises SIGXFSZ on the thread, which would end the process; with the signal
-/// blocked it fails with EFBIG.
-class NoFileSizeSignal {
- public:
-  NoFileSizeSignal() noexcept {
-    sigemptyset(&signal_);
-    sigaddset(&signal_, SIGXFSZ);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
-    ::pthread_sigmask(SIG_BLOCK, &signal_, &before_);
-  }
-  ~NoFileSizeSignal() {
-    const timespec now{};
-    while (!was_pending_ && ::sigtimedwait(&signal_, nullptr, &now) == SIGXFSZ) {
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
-  NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
-
- private:
-  sigset_t signal_{};
-  sigset_t before_{};
-  bool was_pending_ = false;
-};
 
 /// Unique among the hosts that share the folder.
 std::string temporary_name() {
@@ -128,7 +101,7 @@ EntryFile read_entry_file(const File& folder, const std::string& name, FolderUse
 
 int publish_entry_file(const File& folder, const std::string& name, std::string_view header,
                        std::string_view components, std::string_view content) {
-  const NoFileSizeSignal quiet;
+  const base::HeldSignal quiet(SIGXFSZ);
   const std::string temporary = temporary_name();
   File file(
       ::openat(folder.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/held_signal.hpp"
 #include "cache/entry_file.hpp"
 #include "cache/folder_listing.hpp"
 #include "cache/key_lock.hpp"
@@ -41,6 +42,7 @@ bool read(const File& file, Numbers& numbers) {
 }
 
 void write(const File& file, const Numbers& numbers) {
+  const base::HeldSignal quiet(SIGXFSZ);
   // A number that cannot be written is set right by a later removal.
   static_cast<void>(::pwrite(file.get(), &numbers, sizeof numbers, 0));
 }

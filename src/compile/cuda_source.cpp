@@ -272,6 +272,9 @@ Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& t
                                check_architecture(*toolkit.facts, request.target.compute)})
     if (!check) return std::move(check).errors();
   plan.includes = scan_plan(plan);
+  if (const std::string& special = plan.includes.special; !special.empty())
+    return failure("io", fmt::format("cannot include {}: it is no regular file", special),
+                   "copy what it gives to a file, and include that");
   plan.options.needs_int128 =
       plan.includes.int128 || is_named_int128(request.options) || is_named_int128(request.name_expressions);
   choose_machine(plan);

@@ -160,7 +160,7 @@ class Collector {
       if (known->second == real) return {};
       return not_remote(fmt::format("\"{}\" is {} and {}", name, known->second, real));
     }
-    Expected<std::string> text = base::read_file(path);
+    Expected<std::string> text = base::read_regular_file(path, kMaxBytes);
     if (!text) return std::move(text).errors();
     bytes_ += text->size();
     if (files_.size() > kMaxFiles || bytes_ > kMaxBytes) return not_remote("it includes too many files");

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/held_signal.hpp"
+
 namespace quern::drop_in {
 namespace {
 
@@ -51,6 +53,7 @@ class LockedFile {
 
   CountsRow* map() const noexcept {
     constexpr std::size_t kBytes = kRows * sizeof(CountsRow);
+    const base::HeldSignal quiet(SIGXFSZ);
     if (::lseek(file_, 0, SEEK_END) < static_cast<off_t>(kBytes) && ::ftruncate(file_, kBytes) != 0)
       return nullptr;
     void* const rows = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);

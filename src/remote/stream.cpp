@@ -14,10 +14,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/held_signal.hpp"
 
 namespace quern::remote {
 namespace {
@@ -59,31 +59,6 @@ int connect_within(int socket, const sockaddr* address, socklen_t size, std::int
   socklen_t length = sizeof error;
   return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
 }
-
-/// OpenSSL writes without MSG_NOSIGNAL, and SIGPIPE belongs to the program: while this lives, one that a
-/// write of this thread raises is held back, and taken away at the end.
-class NoSigpipe {
- public:
-  NoSigpipe() noexcept {
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    sigemptyset(&only_);
-    sigaddset(&only_, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &only_, &before_);
-  }
-  ~NoSigpipe() {
-    const timespec none{};
-    if (!was_pending_) ::sigtimedwait(&only_, nullptr, &none);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  NoSigpipe(const NoSigpipe&) = delete;
-  NoSigpipe& operator=(const NoSigpipe&) = delete;
-
- private:
-  sigset_t only_, before_;
-  bool was_pending_ = false;
-};
 
 }  // namespace
 
@@ -157,7 +132,7 @@ Expected<Stream> Stream::open(const Endpoint& endpoint, const TlsClientContext& 
 
 Expected<void> Stream::start_tls(SSL_CTX& context, const std::string& host) {
   ssl_.reset(SSL_new(&context));
-  const NoSigpipe guard;
+  const base::HeldSignal quiet(SIGPIPE);  // OpenSSL writes without MSG_NOSIGNAL
   if (!ssl_ || SSL_set_fd(ssl_.get(), socket_.get()) != 1) return failure("unreachable", tls_reason());
   // A name is also what the certificate must be for; an address needs the other check.
   if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), host.c_str()) != 1) {
@@ -201,7 +176,7 @@ Expected<void> Stream::send(std::string_view bytes) {
     short events = POLLOUT;
     ssize_t sent = 0;
     if (ssl_) {
-      const NoSigpipe guard;
+      const base::HeldSignal quiet(SIGPIPE);
       const int result =
           SSL_write(ssl_.get(), bytes.data(), static_cast<int>(std::min<std::size_t>(bytes.size(), 1 << 20)));
       const int error = result > 0 ? SSL_ERROR_NONE : SSL_get_error(ssl_.get(), result);
@@ -228,7 +203,7 @@ Expected<bool> Stream::receive(std::string& into) {
     if (Expected<void> in_time = check_time(); !in_time) return std::move(in_time).errors();
     short events = POLLIN;
     if (ssl_) {
-      const NoSigpipe guard;
+      const base::HeldSignal quiet(SIGPIPE);
       const int got = SSL_read(ssl_.get(), block, sizeof block);
       if (got > 0) {
         moved(static_cast<std::size_t>(got));

@@ -79,10 +79,6 @@ Expected<std::string> tell_missing(const std::filesystem::path& path, Expected<s
 
 }  // namespace
 
-Expected<std::string> read_present_file(const std::filesystem::path& path) {
-  return tell_missing(path, base::read_file(path));
-}
-
 Expected<std::string> read_present_file(const std::filesystem::path& path, std::uint64_t most_bytes) {
   return tell_missing(path, base::read_regular_file(path, most_bytes));
 }
@@ -101,7 +97,7 @@ Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path) 
         "kernel files end in .py (Kernel Python), .cu (CUDA C++) or .ptx (PTX); saved modules, which end in "
         ".quern, have no source");
   }
-  Expected<std::string> text = read_present_file(path);
+  Expected<std::string> text = read_present_file(path, UINT64_MAX);
   if (!text) return std::move(text).errors();
   source.text = *std::move(text);
   constexpr std::string_view kMark = "\xEF\xBB\xBF";  // UTF-8's byte order mark, which Python skips too

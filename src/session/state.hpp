@@ -153,9 +153,7 @@ Diagnostic cannot_bind(const std::string& name, const std::string& file);
 /// Source text without a file: "<string>.cu".
 abi::KernelSource text_source(abi::Language language, std::string_view text);
 
-/// The whole file; "file-missing" if it does not exist.
-Expected<std::string> read_present_file(const std::filesystem::path& path);
-/// The same for a regular file of at most so many bytes.
+/// The whole file, a regular one of at most so many bytes; "file-missing" if it does not exist.
 Expected<std::string> read_present_file(const std::filesystem::path& path, std::uint64_t most_bytes);
 
 /// Throws Error(usage) for the state of a session that was moved from.

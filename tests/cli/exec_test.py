@@ -7,6 +7,7 @@ usage: exec_test.py QUERN LIBCUDA CUDA_INCLUDE [-v] [TEST...]
 import os
 import pathlib
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -96,6 +97,16 @@ int main(void) {
   void* nothing = 0;
   get("cuAskedForInVain", &nothing, 12000, 0, &found);
   return nothing ? 6 : 0;
+}
+"""
+
+# Its own limit of file sizes is too small for the counts.
+LIMITED = r"""#include <cuda.h>
+#include <sys/resource.h>
+int main(void) {
+  struct rlimit limit = {1024, 1024};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  return cuInit(0) == CUDA_SUCCESS ? 7 : 1;
 }
 """
 
@@ -300,6 +311,26 @@ class Stats(Exec):
         calls, rest = self.stats(asking)
         self.assertEqual(calls["cuMemAlloc"], (2, "2 failed"))
         self.assertEqual(rest[1], "missing functions: cuAskedForInVain cuOfNoVersion")
+
+    def test_a_limit_of_file_sizes(self):
+        small = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+        self.fails("exec", "--stats", "--", "true", says=["for --stats", "1024 bytes"], advice="ulimit -f", preexec_fn=small)
+        limited = self.compile("limited", LIMITED, f"-L{LIBCUDA.parent}", "-lcuda")
+        self.assertIn("no driver function was called", self.exec(limited, options=["--stats"], status=7).stderr)
+
+    def test_messages_that_exceed_the_limit_of_file_sizes_are_lost(self):
+        limited = self.compile("limited", LIMITED, f"-L{LIBCUDA.parent}", "-lcuda")
+        with open(self.path("full.log"), "w+") as log:  # it is full
+            log.write(1024 * "x")
+            log.flush()
+            done = subprocess.run([QUERN, "exec", "--", str(limited)], env=dict(os.environ, QUERN_CPU_WORKERS="many"), stderr=log)
+            self.assertEqual((done.returncode, log.tell()), (7, 1024))
+
+    def test_one_below_another_has_a_summary_of_its_own(self):
+        inner = f"{shlex.quote(QUERN)} exec --stats -- {self.linked()} 2>inner.txt"
+        calls, _ = self.stats("sh", "-c", f"{self.linked()}; {inner}; {shlex.quote(QUERN)} exec -- {self.linked()}; exit 0")
+        self.assertEqual(calls["cuInit"], (2, None))
+        self.assertIn(" 1 cuInit\n", self.path("inner.txt").read_text())
 
     def test_a_program_without_cuda(self):
         done = self.exec("true", options=["--stats"])

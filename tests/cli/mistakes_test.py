@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -31,6 +32,23 @@ class Mistakes(Case):
         error = json.loads(done.stdout)["error"]
         self.assertEqual(error["code"], "compile")
         self.assertEqual((error["diagnostics"][0]["file"], error["diagnostics"][0]["line"]), ("bad.cu", 2))
+
+    def test_a_source_that_is_no_regular_file(self):
+        os.mkfifo(self.path("pipe.cu"))  # without a writer, opening it waits for one
+        os.mkfifo(self.path("pipe.h"))
+        self.path("zero.h").symlink_to("/dev/zero")
+        self.path("folder.cu").mkdir()
+        self.fails("compile", "pipe.cu", says=["cannot read pipe.cu: it is no regular file"])
+        self.fails("run", "pipe.cu", "zeros(1, int32)", says=["cannot read pipe.cu: it is no regular file"])
+        self.fails("compile", "folder.cu", says=["cannot read folder.cu: Is a directory"])
+        for name in ("pipe.h", "zero.h"):
+            self.path("includes.cu").write_text(f'#include "{name}"\nextern "C" __global__ void k(int* x) {{ *x = 1; }}\n')
+            self.fails("compile", "includes.cu", says=[f"cannot include {name}: it is no regular file"])
+
+    def test_a_limit_of_file_sizes(self):
+        small = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (256, 256))
+        self.fails("compile", "k.cu", "-o", "large.ptx", says=["cannot write large.ptx: File too large"], preexec_fn=small)
+        self.assertFalse(self.path("large.ptx").exists())
 
     def test_unknown_kernel(self):
         self.fails("run", "k.cu::twise", says=["k.cu has no kernel 'twise'", "hint: it has twice, shift"])

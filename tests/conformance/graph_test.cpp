@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs: nodes, edges, executable graphs, user objects and memory nodes.
+#include <sys/resource.h>
+
 #include <atomic>
 #include <cstring>
 #include <fstream>
@@ -473,6 +475,14 @@ TEST_CASE_FIXTURE(GraphFixture, "a graph is written for Graphviz") {
   CHECK(text.str().find("digraph") != std::string::npos);
   CHECK(text.str().find("->") != std::string::npos);
   CHECK(text.str().find("count") != std::string::npos);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  rlimit limit = before;
+  limit.rlim_cur = 16;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  const CUresult written = CU(cuGraphDebugDotPrint)(graph, path, 0);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  if (is_cpu()) CHECK(written != CUDA_SUCCESS);  // and no SIGXFSZ ended the process
   std::remove(path);
   CHECK(CU(cuGraphDebugDotPrint)(graph, nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuGraphDebugDotPrint)(graph, "/nowhere/graph.dot", 0) != CUDA_SUCCESS);

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host memory that the program registers, memory that host and device share, and stream-ordered memory.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
+#include "pages.hpp"
 #include "suite.hpp"
 
 using namespace quern::conformance;
@@ -27,6 +32,61 @@ TEST_CASE_FIXTURE(Fixture, "host memory is registered once, unregistered once, a
   CHECK(cu().cuMemHostUnregister(host.data()) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
   CHECK(cu().cuMemHostRegister_v2(nullptr, 64, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cu().cuMemHostRegister_v2(host.data(), 0, 0) == CUDA_ERROR_INVALID_VALUE);
+}
+
+namespace {
+
+/// Registers and unregisters memory, with both flags that the device has.
+CUresult register_host(void* host, std::size_t bytes) {
+  CUresult first = CUDA_SUCCESS;
+  for (const unsigned flags : {unsigned{CU_MEMHOSTREGISTER_DEVICEMAP}, 0u}) {
+    const CUresult result = cu().cuMemHostRegister_v2(host, bytes, flags);
+    if (flags != 0) first = result;
+    CHECK(result == first);
+    if (result == CUDA_SUCCESS) CHECK(cu().cuMemHostUnregister(host) == CUDA_SUCCESS);
+  }
+  return first;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "host memory that cannot be read and written is not registered") {
+  if (!is_cpu()) return;
+  const std::size_t page = Pages::size();
+  const Pages pages(4);
+  std::memset(pages.at(0), 7, 4 * page);
+  CHECK(register_host(pages.at(0), 4 * page) == CUDA_SUCCESS);
+  pages.protect(2, PROT_READ);
+  CHECK(register_host(pages.at(0), 2 * page) == CUDA_SUCCESS);
+  CHECK(register_host(pages.at(0), 2 * page + 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(2) + 5, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(3), page) == CUDA_SUCCESS);
+  pages.protect(2, PROT_NONE);
+  CHECK(register_host(pages.at(1), 2 * page) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(2), page) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(3) - 1, 2) == CUDA_ERROR_INVALID_VALUE);
+  pages.unmap(2);
+  CHECK(register_host(pages.at(1), page) == CUDA_SUCCESS);
+  CHECK(register_host(pages.at(1), page + 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(1), 3 * page) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(2), page) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(register_host(pages.at(3), SIZE_MAX) == CUDA_ERROR_INVALID_VALUE);
+  for (const std::size_t at : {0, 1, 3}) CHECK(*pages.at(at) == 7);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a mapped file is registered as far as the file goes") {
+  if (!is_cpu()) return;
+  const std::size_t page = Pages::size();
+  const int file = ::memfd_create("registered", MFD_CLOEXEC);
+  REQUIRE(::ftruncate(file, static_cast<off_t>(page + 9)) == 0);
+  {
+    const Pages pages(3, file);
+    CHECK(register_host(pages.at(0), 2 * page) == CUDA_SUCCESS);  // the second page has the file's last bytes
+    CHECK(register_host(pages.at(0), 3 * page) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(register_host(pages.at(2), 8) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(register_host(pages.at(1) + 4, page) == CUDA_ERROR_INVALID_VALUE);
+  }
+  ::close(file);
 }
 
 TEST_CASE_FIXTURE(Fixture, "copies to and from registered memory run in the stream's order") {
@@ -82,6 +142,28 @@ TEST_CASE_FIXTURE(Fixture, "managed memory is the host's and the device's") {
   CHECK((managed & 0xff) == 1);
   CHECK(cu().cuMemFree_v2(shared) == CUDA_SUCCESS);
   CHECK(cu().cuMemAllocManaged(&shared, 64, 99) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "the host sees atomic updates of its memory while the kernel runs") {
+  for (const bool managed : {false, true}) {
+    CUdeviceptr device = 0;
+    void* host = nullptr;
+    if (managed) {
+      REQUIRE(cu().cuMemAllocManaged(&device, 64, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+      host = reinterpret_cast<void*>(device);
+    } else {
+      REQUIRE(cu().cuMemHostAlloc(&host, 64, CU_MEMHOSTALLOC_DEVICEMAP) == CUDA_SUCCESS);
+      REQUIRE(cu().cuMemHostGetDevicePointer_v2(&device, host, 0) == CUDA_SUCCESS);
+    }
+    volatile unsigned* const counter = static_cast<unsigned*>(host);
+    *counter = 0;
+    const CUstream queue = stream();
+    REQUIRE(launch("report", 1, 64, queue, device, std::uint64_t{500'000'000}) == CUDA_SUCCESS);
+    unsigned seen = 0;
+    while (cu().cuStreamQuery(queue) == CUDA_ERROR_NOT_READY) seen = *counter;
+    CHECK(seen == 128);
+    CHECK((managed ? cu().cuMemFree_v2(device) : cu().cuMemFreeHost(host)) == CUDA_SUCCESS);
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "managed memory is prefetched and advised on, and nothing else is") {

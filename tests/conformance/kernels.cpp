@@ -192,6 +192,24 @@ done:
   ret;
 }
 
+// every thread adds 2 to the counter, and ends after `time` nanoseconds
+.visible .entry report(.param .u64 counter, .param .u64 time)
+{
+  .reg .b64 %rd<5>; .reg .pred %p;
+  ld.param.u64 %rd1, [counter];
+  ld.param.u64 %rd2, [time];
+  cvta.to.global.u64 %rd1, %rd1;
+  mov.u64 %rd3, %globaltimer;
+  add.u64 %rd2, %rd2, %rd3;
+  red.global.add.u32 [%rd1], 1;
+  red.global.add.u32 [%rd1], 1;
+again:
+  mov.u64 %rd4, %globaltimer;
+  setp.lt.u64 %p, %rd4, %rd2;
+  @%p bra again;
+  ret;
+}
+
 // *counter += 1 once a thread
 .visible .entry count(.param .u64 counter)
 {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -286,6 +288,62 @@ TEST_CASE_FIXTURE(Fixture, "libraries and modules are loaded from files") {
   CHECK(CU(cuModuleLoad)(&loaded, nullptr) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuLibraryLoadFromFile)(&library, file.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0) ==
         CUDA_ERROR_FILE_NOT_FOUND);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what is no regular file is not loaded, and nothing is waited for") {
+  if (!is_cpu()) return;
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("quern-special-" + std::to_string(::getpid()));
+  REQUIRE(std::filesystem::create_directory(folder));
+  const std::string pipe = (folder / "pipe.ptx").string();
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);  // without a writer, opening it waits for one
+  for (const std::string& path : {pipe, folder.string(), std::string("/dev/zero")}) {
+    CAPTURE(path);
+    CUmodule loaded = nullptr;
+    CUlibrary library = nullptr;
+    CHECK(CU(cuModuleLoad)(&loaded, path.c_str()) == CUDA_ERROR_FILE_NOT_FOUND);
+    CHECK(CU(cuLibraryLoadFromFile)(&library, path.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0) ==
+          CUDA_ERROR_FILE_NOT_FOUND);
+    CUlinkState link = nullptr;
+    REQUIRE(cu().cuLinkCreate_v2(0, nullptr, nullptr, &link) == CUDA_SUCCESS);
+    CHECK(CU(cuLinkAddFile_v2)(link, CU_JIT_INPUT_PTX, path.c_str(), 0, nullptr, nullptr) ==
+          CUDA_ERROR_FILE_NOT_FOUND);
+    const char* reason = nullptr;
+    CHECK(cu().cuGetErrorString(CUDA_ERROR_FILE_NOT_FOUND, &reason) == CUDA_SUCCESS);
+    CHECK(std::string(reason).find(path) != std::string::npos);
+    CHECK(cu().cuLinkDestroy(link) == CUDA_SUCCESS);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a file is read up to its end, whatever a fat binary in it says") {
+  if (!is_cpu()) return;
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("quern-damaged-" + std::to_string(::getpid()) + ".fatbin"))
+          .string();
+  const auto load = [&](const auto& content) {
+    std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(&content), sizeof content);
+    CUmodule loaded = nullptr;
+    return CU(cuModuleLoad)(&loaded, file.c_str());
+  };
+  struct Header {
+    std::uint32_t magic = 0xba55ed50;
+    std::uint16_t version = 1, header_bytes = 16;
+    std::uint64_t bytes = 0;
+  } header;
+  CHECK(load(header) == CUDA_ERROR_NO_BINARY_FOR_GPU);  // it is whole, and has no entry
+  header.bytes = 1;
+  CHECK(load(header) == CUDA_ERROR_INVALID_IMAGE);
+  header.bytes = std::uint64_t{1} << 40;
+  CHECK(load(header) == CUDA_ERROR_INVALID_IMAGE);
+  const Header whole;
+  const struct {
+    std::uint32_t magic = 0x466243b1, version = 1;
+    const void* image = nullptr;
+    const void* none = nullptr;
+  } wrapper{.image = &whole};
+  CHECK(load(wrapper) == CUDA_ERROR_INVALID_IMAGE);  // an address in a file means nothing
+  std::filesystem::remove(file);
 }
 
 TEST_CASE("what cannot be loaded as a library is refused, and the log says why") {

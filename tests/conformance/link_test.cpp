@@ -9,8 +9,10 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kernels.hpp"
+#include "pages.hpp"
 #include "suite.hpp"
 
 using namespace quern::conformance;
@@ -234,6 +236,66 @@ TEST_CASE_FIXTURE(Fixture, "inputs without PTX are refused, and the log says whi
         CUDA_ERROR_FILE_NOT_FOUND);
   CHECK(CU(cuLinkAddFile_v2)(link.state, CU_JIT_INPUT_PTX, nullptr, 0, nullptr, nullptr) ==
         CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "fat binaries in memory are read as far as their sizes agree and memory goes") {
+  if (!is_cpu()) return;
+  const Pages pages(3);
+  pages.unmap(2);
+  const auto load = [&](const std::string& bytes) {
+    CUmodule loaded = nullptr;
+    const char* const image = pages.put_before(2, bytes);
+    const CUresult result = CU(cuModuleLoadFatBinary)(&loaded, image);
+    const auto unload = [&] {
+      if (result == CUDA_SUCCESS) CHECK(cu().cuModuleUnload(loaded) == CUDA_SUCCESS);
+    };
+    unload();
+    struct {
+      std::uint32_t magic = 0x466243b1, version = 1;
+      const void* image = nullptr;
+      const void* none = nullptr;
+    } wrapper;
+    wrapper.image = image;
+    CHECK(cu().cuModuleLoadData(&loaded, &wrapper) == result);
+    unload();
+    return result;
+  };
+  for (const Packing packing : {Packing::none, Packing::lz4}) {
+    const std::string whole = fat_binary(entry_of(kCallee, 50, packing));
+    CHECK(load(whole) == CUDA_SUCCESS);
+    // Where its sizes stand, and their widths; see container.hpp.
+    constexpr std::size_t kHeaderBytes = 16;
+    const std::pair<std::size_t, std::size_t> sizes[] = {{6, 2},
+                                                         {8, 8},
+                                                         {kHeaderBytes + 4, 4},
+                                                         {kHeaderBytes + 8, 8},
+                                                         {kHeaderBytes + 16, 4},
+                                                         {kHeaderBytes + 56, 8}};
+    for (const auto& [at, width] : sizes) {
+      if (packing == Packing::none && at >= kHeaderBytes + 16) continue;  // means nothing there
+      for (std::size_t byte = 0; byte < width; ++byte)
+        for (const char change : {'\x01', '\x10', '\x80'}) {
+          CAPTURE(at);
+          CAPTURE(byte);
+          std::string damaged = whole;
+          damaged[at + byte] = static_cast<char>(damaged[at + byte] ^ change);
+          CHECK(load(damaged) == CUDA_ERROR_INVALID_IMAGE);
+        }
+    }
+    for (std::size_t bytes = 4; bytes < whole.size(); bytes += 5)  // the memory ends before
+      CHECK(load(whole.substr(0, bytes)) == CUDA_ERROR_INVALID_IMAGE);
+  }
+  CHECK(load("\xb1\x43\x62\x46") == CUDA_ERROR_INVALID_IMAGE);  // a wrapper where the memory ends
+  struct {
+    std::uint32_t magic = 0x466243b1, version = 1;
+    const void* image = nullptr;
+    const void* none = nullptr;
+  } nowhere;
+  CUmodule loaded = nullptr;
+  for (const std::uintptr_t address : {std::uintptr_t{0}, std::uintptr_t{8}, UINTPTR_MAX - 3}) {
+    std::memcpy(&nowhere.image, &address, sizeof address);
+    CHECK(cu().cuModuleLoadData(&loaded, &nowhere) == CUDA_ERROR_INVALID_IMAGE);
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "damaged fat binaries and archives are refused wherever they end") {

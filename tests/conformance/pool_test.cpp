@@ -98,6 +98,41 @@ TEST_CASE("attributes of a pool come back as they were set") {
   CHECK(CU(cuMemPoolDestroy)(pool) == CUDA_SUCCESS);
 }
 
+// "CUDA C++ Programming Guide", section "Stream Ordered Memory Allocator": cudaFreeAsync frees what
+// cudaMalloc allocated, too.
+TEST_CASE("memory that is of no pool is freed in the order of the stream, too") {
+  const Fixture fixture;
+  const CUstream stream = fixture.stream();
+  std::size_t before = 0, after = 0, total = 0;
+  REQUIRE(cu().cuMemGetInfo_v2(&before, &total) == CUDA_SUCCESS);
+  const CUdeviceptr pointer = fixture.allocate(1 << 20);
+  CUdeviceptr managed = 0;
+  REQUIRE(cu().cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+  CHECK(cu().cuMemsetD32Async(pointer, 7, 1 << 18, stream) == CUDA_SUCCESS);
+  CHECK(cu().cuMemsetD32Async(managed, 8, 1024, stream) == CUDA_SUCCESS);
+  std::uint32_t last[2] = {0, 0};
+  CHECK(cu().cuMemcpyDtoHAsync_v2(&last[0], pointer + (1 << 20) - 4, 4, stream) == CUDA_SUCCESS);
+  CHECK(cu().cuMemcpyDtoHAsync_v2(&last[1], managed + 4092, 4, stream) == CUDA_SUCCESS);
+  CHECK(cu().cuMemFreeAsync(pointer, stream) == CUDA_SUCCESS);
+  if (is_cpu()) {  // a GPU's driver need not recognise the second call, nor take managed memory
+    CHECK(cu().cuMemFreeAsync(pointer, stream) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cu().cuMemFree_v2(pointer) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cu().cuMemFreeAsync(managed, stream) == CUDA_SUCCESS);
+  }
+  CHECK(cu().cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  CHECK(last[0] == 7);
+  CHECK(last[1] == 8);
+  if (!is_cpu()) return;
+  REQUIRE(cu().cuMemGetInfo_v2(&after, &total) == CUDA_SUCCESS);
+  CHECK(after == before);
+  // Only whole allocations of the device, not host memory.
+  const CUdeviceptr whole = fixture.allocate(4096);
+  CHECK(cu().cuMemFreeAsync(whole + 64, stream) == CUDA_ERROR_INVALID_VALUE);
+  void* host = nullptr;
+  REQUIRE(cu().cuMemHostAlloc(&host, 64, 0) == CUDA_SUCCESS);
+  CHECK(cu().cuMemFreeAsync(reinterpret_cast<CUdeviceptr>(host), stream) == CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_CASE("cuMemAllocAsync takes from the device's current pool") {
   const Fixture fixture;
   const CUstream stream = fixture.stream();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Virtual memory management. Source: NVIDIA, "CUDA Driver API", section "Virtual Memory Management".
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "suite.hpp"
@@ -54,6 +55,27 @@ std::size_t free_bytes() {
 }
 
 }  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "a limit of file sizes refuses memory that has a file, and no signal is raised") {
+  if (!is_cpu()) return;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const CUdeviceptr plain = allocate(4096);
+  const CUmemAllocationProp properties = on_device();
+  const std::size_t bytes = granularity();
+  CUmemGenericAllocationHandle handle = 0;
+  CUipcMemHandle shared{};
+  rlimit limit = before;
+  limit.rlim_cur = 512;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);  // SIGXFSZ would end the process
+  const CUresult created = CU(cuMemCreate)(&handle, bytes, &properties, 0);
+  const CUresult shown = CU(cuIpcGetMemHandle)(&shared, plain);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  CHECK(created == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(shown != CUDA_SUCCESS);
+  CHECK(CU(cuIpcGetMemHandle)(&shared, plain) == CUDA_SUCCESS);
+  CHECK(CU(cuMemRelease)(create(bytes)) == CUDA_SUCCESS);
+}
 
 TEST_CASE_FIXTURE(Fixture, "mapped memory is computed in and copied, also across two mappings") {
   const std::size_t piece = granularity();

@@ -17,6 +17,17 @@
 namespace quern::cpu::engine {
 namespace {
 thread_local std::jmp_buf* landing = nullptr;
+/// The device's memory, of which every part may be gathered.
+thread_local std::uint64_t memory_begin = 0;
+thread_local std::uint64_t memory_end = 0;
+alignas(64) thread_local std::byte pending_memory[kPendingWindows][kPendingBytes];
+}  // namespace
+
+PendingPlace place_pending(WorkerState&, std::uint32_t window, std::uint64_t lowest,
+                           std::uint64_t end) noexcept {
+  const std::uint64_t first = std::max(memory_begin, lowest - lowest % (kPendingBytes / 2));
+  if (lowest < memory_begin || end > std::min(memory_end, first + kPendingBytes)) return {};
+  return {first, kPendingBytes, pending_memory[window]};
 }
 
 // In the device, the scheduler defines this function. Here a trap returns to BareDevice::launch.
@@ -47,7 +58,10 @@ bool run_guarded(const cpu::KernelCode& code, const cpu::engine::LaunchState& la
   std::jmp_buf buffer;
   cpu::engine::landing = &buffer;
   const int trap = setjmp(buffer);
-  if (trap == 0) code.run(&launch, &worker, 0, blocks);
+  if (trap == 0) {
+    code.run(&launch, &worker, 0, blocks);
+    cpu::engine::apply_all_pending(worker);
+  }
   cpu::engine::landing = nullptr;
   return trap == 0;
 }
@@ -118,6 +132,8 @@ bool BareDevice::launch(const cpu::KernelCode& code, const cpu::Specialisation& 
   launch.params = buffer.data();
   launch.symbols = symbols.data();
   launch.window_base = window_;
+  cpu::engine::memory_begin = reinterpret_cast<std::uint64_t>(window_);
+  cpu::engine::memory_end = cpu::engine::memory_begin + kArenaBytes;
   launch.window_bytes = kArenaBytes + cpu::engine::kSharedReservationBytes + kLocalBytes;
   std::ranges::copy(grid, launch.grid);
   std::ranges::copy(specialisation.block, launch.block);

@@ -95,6 +95,13 @@ void own_memory(Writer& w) {
 void own_atomic(Writer& w) {
   const std::string guard = w.guard();
   const std::string space = w.pick({".global", ".global", ""});
+  if (w.random.chance(30)) {
+    if (w.random.chance(20))
+      return w.line(Text{"{}red{}.{} [%td8+{}], {}", guard, space, w.pick({"add.u64", "min.s64", "or.b64"}),
+                         8 * w.random.below(kScratchWords / 2), w.rd()});
+    return w.line(Text{"{}red{}.{} [%td8+{}], {}", guard, space, w.pick({"add.u32", "max.s32", "xor.b32"}),
+                       4 * w.random.below(kScratchWords), w.r_or_constant()});
+  }
   if (w.random.chance(25)) {
     const unsigned at = 8 * w.random.below(kScratchWords / 2);
     if (w.random.chance(30))

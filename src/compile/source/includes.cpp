@@ -99,7 +99,10 @@ class Scanner {
     for (const std::string& root : roots) {
       const std::string path = root.empty() ? name.name : root + "/" + name.name;
       std::error_code error;
-      if (!fs::is_regular_file(path, error)) continue;
+      const fs::file_status status = fs::status(path, error);
+      if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status))
+        result_.special = path;
+      if (!fs::is_regular_file(status)) continue;
       digest_.add(path);
       if (seen_.insert(path).second) waiting_.push_back(path);
     }
@@ -127,7 +130,7 @@ class Scanner {
   }
 
   void file(const std::string& path) {
-    Expected<std::string> text = base::read_file(path);
+    Expected<std::string> text = base::read_regular_file(path, kMaxBytes);
     if (!text) return unsure("cannot read " + path);
     if (seen_.size() > kMaxFiles || (bytes_ += text->size()) > kMaxBytes)
       return unsure("it includes too much to read it each time");

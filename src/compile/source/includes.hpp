@@ -34,6 +34,8 @@ struct IncludedFile {
 struct IncludeScan {
   bool complete = true;  ///< false if the files that NVRTC reads are not known; `unsure` is the reason
   std::string unsure;
+  /// A name is also that of a pipe, a device or a socket, which NVRTC might read without end; empty: none.
+  std::string special;
   bool toolkit = false;  ///< a name is that of a header of the toolkit
   bool any = false;      ///< something is included, or asked for
   bool int128 = false;   ///< a 128-bit integer type stands in the source or in a file that was read

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <filesystem>
 
+#include "base/held_signal.hpp"
 #include "base/unique_handle.hpp"
 #include "compile/toolkit/static_objects.hpp"
 
@@ -155,6 +156,7 @@ NvrtcOutput Nvrtc::compile(const NvrtcInput& input) const {
     const std::vector<const char*> options = pointers(input.options);
     Flow flow{input.goes_on};
     if (input.goes_on && set_flow_callback_ != nullptr) set_flow_callback_(program, &Flow::ask, &flow);
+    const base::HeldSignal quiet(SIGXFSZ);  // it makes temporary files
     result = table_.nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data());
     output.log = text_of(program, table_.nvrtcGetProgramLogSize, table_.nvrtcGetProgramLog);
     output.cancelled = flow.cancelled;

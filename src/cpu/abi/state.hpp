@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu/abi/pending.hpp"
+
 namespace quern::cpu::engine {
 
 /// The device window: one reserved range of virtual addresses that holds everything a kernel can access: the
@@ -84,6 +86,7 @@ struct WorkerState {
   std::uint32_t running_warps = ~std::uint32_t{0};
   std::uint32_t reserved3 = 0;
   void* team = nullptr;  ///< the warps of the running block if the dispatcher runs them (warps.cpp)
+  PendingWindow pending[kPendingWindows];
 };
 inline constexpr unsigned kRunningWarpBits = 16;
 inline constexpr std::uint32_t kRunningWarpMask = (std::uint32_t{1} << kRunningWarpBits) - 1;

@@ -135,6 +135,7 @@ std::span<const Pass> pass_list() {
       {"find_live_values", Form::cut, &plan<cuts::find_live_values>},
       {"find_streamed_stores", Form::cut, &plan<cuts::find_streamed_stores>},
       {"find_bounded_branches", Form::cut, &plan<cuts::find_bounded_branches>},
+      {"gather_updates", Form::cut, &plan<cuts::gather_updates>},
       {"gather_locations", Form::cut, &gather_locations},
       // SIMT IR + plans -> LLVM IR -> machine code (emit/emit.hpp)
       {"emit_llvm", Form::llvm, &emit_llvm},

@@ -35,6 +35,23 @@ bool loads_in_loop(const ir::Function& function, const analysis::Analysis& facts
   });
 }
 
+/// True if the warps of all workers update one address and use its old value (a counter from which each warp
+/// takes its places). Warps in lockstep do so one directly after the other, and the cache line stays with
+/// their worker meanwhile.
+bool takes_from_counter(const ir::Function& function, const analysis::Analysis& facts,
+                        const Specialisation& specialisation) {
+  if (specialisation.alone) return false;
+  const auto takes = [&](ir::Value value) {
+    const ir::Inst& inst = function[value];
+    return inst.op == ir::Op::atomic && !inst.attr.unused_result && inst.attr.space != ir::Space::shared &&
+           inst.attr.scope != ir::Scope::cta &&
+           facts.patterns[inst.args[0]].kind == analysis::LanePatternKind::uniform;
+  };
+  return std::ranges::any_of(facts.order, [&](ir::BlockId id) {
+    return facts.loop_of[id] == ir::kNone && std::ranges::any_of(function.blocks[id].insts, takes);
+  });
+}
+
 /// Bytes in each lane of the vectors that a warp of the gang keeps, at the block boundary that needs most.
 std::uint64_t pressure(const ir::Function& function, const analysis::Analysis& facts,
                        const std::vector<bool>& shared) {
@@ -76,8 +93,9 @@ GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& fac
     if (specialisation.gang < 2 || full_warps % specialisation.gang != 0 || full_warps == 0) return {};
     return {specialisation.gang, analysis::find_shared(function, specialisation)};
   }
-  if (full_warps < 2 || !(barriers || loads_in_loop(function, facts)) || parts_by_data(function, facts))
-    return {};
+  const bool gains =
+      barriers || loads_in_loop(function, facts) || takes_from_counter(function, facts, specialisation);
+  if (full_warps < 2 || !gains || parts_by_data(function, facts)) return {};
   std::vector<bool> shared = analysis::find_shared(function, specialisation);
   const std::uint64_t bytes = kWarpSize * std::max<std::uint64_t>(4, pressure(function, facts, shared));
   const bool may_be_block = barriers && full_warps <= kMaxWidth && specialisation.warps() == full_warps;

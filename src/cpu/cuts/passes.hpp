@@ -70,4 +70,8 @@ void find_streamed_stores(ir::Function& function, Plan& plan, const Specialisati
 /// Classifies the branches of full code (Plan::bounded).
 void find_bounded_branches(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
+/// Chooses the atomic operations that a worker gathers, and the accesses before which their updates are
+/// applied (ir::Attributes::gathers, settles).
+void gather_updates(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+
 }  // namespace quern::cpu::cuts

@@ -17,7 +17,7 @@ std::atomic<bool> host_memory_is_kept{false};
 
 void keep_host_memory() noexcept { host_memory_is_kept.store(true, std::memory_order_relaxed); }
 
-std::vector<CUcontext>& context_stack() noexcept {
+std::vector<CUcontext>& context_stack() {
   struct ContextStack;
   return base::thread_value<std::vector<CUcontext>, ContextStack>();
 }

@@ -97,8 +97,8 @@ class Contexts {
 };
 
 /// The contexts made current on this thread, the current one last. A null entry is "no context"
-/// (cuCtxSetCurrent(nullptr)).
-std::vector<CUcontext>& context_stack() noexcept;
+/// (cuCtxSetCurrent(nullptr)). Throws std::bad_alloc.
+std::vector<CUcontext>& context_stack();
 
 /// From now on the host memory of a context that a fault ended stays at its address until it is freed, also
 /// when the context is reset or released: quern's arrays give out its address.

@@ -260,14 +260,23 @@ std::shared_ptr<ContextState> Driver::current() {
   return state;
 }
 
-std::shared_ptr<engine::Stream> Driver::find_stream(CUstream handle,
-                                                    const std::shared_ptr<ContextState>& context) {
+StreamObject Driver::stream_of(CUstream handle) {
+  StreamObject stream = stream_of_even_failed(handle);
+  check_fault(*stream.context);
+  return stream;
+}
+
+StreamObject Driver::stream_of_even_failed(CUstream handle) {
+  if (!is_default_stream(handle)) {
+    const std::shared_ptr<StreamObject> made = objects_.try_find(handle);
+    if (made != nullptr) return *made;
+    current();  // streams end with their context: then that is the error
+    fail(CUDA_ERROR_INVALID_HANDLE);
+  }
+  const std::shared_ptr<ContextState> context = current_even_failed();
   if (handle == nullptr) handle = default_stream();
-  if (handle == CU_STREAM_LEGACY) return context->domain->legacy_stream();
-  if (handle == CU_STREAM_PER_THREAD) return thread_stream(*scheduler_, context);
-  const std::shared_ptr<StreamObject> stream = objects_.find(handle);
-  require(stream->context == context, CUDA_ERROR_INVALID_HANDLE);
-  return stream->stream;
+  return {context, handle == CU_STREAM_LEGACY ? context->domain->legacy_stream()
+                                              : thread_stream(*scheduler_, context)};
 }
 
 }  // namespace quern::cpu::device

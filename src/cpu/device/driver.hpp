@@ -107,9 +107,13 @@ class Driver {
     return objects_.remove(handle);
   }
   ObjectTables& objects() noexcept { return objects_; }
-  /// Accepts the special handles too (null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD), as streams of `context`;
-  /// rejects a stream of another context.
-  std::shared_ptr<engine::Stream> find_stream(CUstream stream, const std::shared_ptr<ContextState>& context);
+  /// The stream that a call names, with its context: that of a stream that the client made, whatever is
+  /// current on the thread. Null, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are streams of the current
+  /// context (cuda.h, cuLaunchKernel and cuMemFreeAsync). Throws Failure: no such stream, no current context
+  /// where one is needed, or the fault that ended the stream's context.
+  StreamObject stream_of(CUstream stream);
+  /// The same without the check for a fault.
+  StreamObject stream_of_even_failed(CUstream stream);
 
  private:
   Driver(std::uint32_t device_count, std::uint32_t compute_capability, std::unique_ptr<engine::Window> window,

@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace quern::cpu::device {
 
@@ -30,10 +31,9 @@ inline void require(bool condition, CUresult otherwise = CUDA_ERROR_INVALID_VALU
 /// True in a child that was forked after cuInit: threads and locks did not come along.
 bool forked() noexcept;
 
-/// The body of every cu* function that needs an initialised driver.
+/// The body of a cu* function that needs no initialised driver, and so works in a forked child, too.
 template <class Body>
-CUresult entry(Body&& body) noexcept {
-  if (forked()) return CUDA_ERROR_NOT_INITIALIZED;
+CUresult entry_even_forked(Body&& body) noexcept {
   try {
     if constexpr (std::is_same_v<decltype(body()), CUresult>) {
       return body();
@@ -49,6 +49,12 @@ CUresult entry(Body&& body) noexcept {
   } catch (...) {
     return CUDA_ERROR_UNKNOWN;
   }
+}
+
+/// The body of every cu* function that needs an initialised driver.
+template <class Body>
+CUresult entry(Body&& body) noexcept {
+  return forked() ? CUDA_ERROR_NOT_INITIALIZED : entry_even_forked(std::forward<Body>(body));
 }
 
 }  // namespace quern::cpu::device

@@ -261,22 +261,21 @@ void append_commands(Driver& driver, const LaunchWork& work,
 }
 
 void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
-  const std::shared_ptr<ContextState> context = driver.current();
-  std::shared_ptr<FunctionObject> function = find_function(driver, handle);
-  require(function->module().context == context, CUDA_ERROR_INVALID_HANDLE);
-  const std::shared_ptr<engine::Stream> stream = driver.find_stream(request.stream, context);
-  const bool recorded = is_capturing(driver, *context, *stream);
+  const StreamObject stream = driver.stream_of(request.stream);
+  std::shared_ptr<FunctionObject> function = find_function(driver, handle, stream.context);
+  require(function->module().context == stream.context, CUDA_ERROR_INVALID_HANDLE);
+  const bool recorded = is_capturing(stream);
   LaunchWork work = prepare_launch(driver, handle, std::move(function), request);
   if (recorded) return record(driver, stream, KernelNode(std::move(work)));
   const std::int64_t made_since_ns = work.made_since_ns;
   std::unique_ptr<engine::LaunchJob> job = make_job(driver, std::move(work));
-  const auto mappings = driver.memory().mappings(context->id);
+  const auto mappings = driver.memory().mappings(stream.context->id);
   if (job->waits) job->mappings = mappings;
-  for (const auto& mapping : mappings) driver.scheduler().submit(stream, bring_together(mapping));
+  for (const auto& mapping : mappings) driver.scheduler().submit(stream.stream, bring_together(mapping));
   end_launches_at_exit();
-  if (made_since_ns != 0) driver.scheduler().exclude(*context->domain, made_since_ns);
-  driver.scheduler().submit(stream, std::move(job));
-  for (const auto& mapping : mappings) driver.scheduler().submit(stream, bring_together(mapping));
+  if (made_since_ns != 0) driver.scheduler().exclude(*stream.context->domain, made_since_ns);
+  driver.scheduler().submit(stream.stream, std::move(job));
+  for (const auto& mapping : mappings) driver.scheduler().submit(stream.stream, bring_together(mapping));
 }
 
 }  // namespace quern::cpu::device

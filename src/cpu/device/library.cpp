@@ -125,18 +125,24 @@ CUfunction function_named(Driver& driver, CUmodule handle, std::string_view name
   return module->functions.emplace(name, function).first->second;
 }
 
-CUfunction function_of(Driver& driver, const KernelObject& kernel) {
-  const std::shared_ptr<ContextState> context = driver.current();
+CUfunction function_of(Driver& driver, const KernelObject& kernel,
+                       const std::shared_ptr<ContextState>& context) {
   const CUfunction function =
       function_named(driver, kernel.library->module_in(driver, context), kernel.info.name);
   driver.find(function)->settings.follow(*kernel.settings[context->device]);
   return function;
 }
 
-std::shared_ptr<FunctionObject> find_function(Driver& driver, CUfunction function) {
+std::shared_ptr<FunctionObject> find_function(Driver& driver, CUfunction function,
+                                              const std::shared_ptr<ContextState>& context) {
   const auto kernel = reinterpret_cast<CUkernel>(function);
   if (!HandleTable<KernelObject>::is_mine(kernel)) return driver.find(function);
-  return driver.find(function_of(driver, *driver.find(kernel)));
+  return driver.find(function_of(driver, *driver.find(kernel), context));
+}
+
+std::shared_ptr<FunctionObject> find_function(Driver& driver, CUfunction function) {
+  const bool is_kernel = HandleTable<KernelObject>::is_mine(reinterpret_cast<CUkernel>(function));
+  return find_function(driver, function, is_kernel ? driver.current() : nullptr);
 }
 
 void set_kernel_attribute(Driver& driver, const KernelObject& kernel, std::uint32_t device,

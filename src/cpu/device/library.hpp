@@ -81,11 +81,15 @@ struct HandleTraits<KernelObject> {
 /// The function of that name of a module: one handle however often it is asked for. Throws Failure.
 CUfunction function_named(Driver& driver, CUmodule module, std::string_view name);
 
-/// The function of a kernel in the current context. Throws Failure.
-CUfunction function_of(Driver& driver, const KernelObject& kernel);
+/// The function of a kernel in that context. Throws Failure.
+CUfunction function_of(Driver& driver, const KernelObject& kernel,
+                       const std::shared_ptr<ContextState>& context);
 
-/// A function, or the one that a CUkernel has in the current context: clients pass CUkernel handles wherever
-/// a CUfunction is expected (cuda.h, cuLaunchKernel). Throws Failure.
+/// A function, or the one that a CUkernel has in `context`: clients pass CUkernel handles wherever a
+/// CUfunction is expected (cuda.h, cuLaunchKernel). Throws Failure.
+std::shared_ptr<FunctionObject> find_function(Driver& driver, CUfunction function,
+                                              const std::shared_ptr<ContextState>& context);
+/// The same in the current context, which a CUfunction does not need.
 std::shared_ptr<FunctionObject> find_function(Driver& driver, CUfunction function);
 
 /// Sets an attribute of a kernel for a device, also in its functions that exist and did not get their own

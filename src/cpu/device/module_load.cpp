@@ -3,11 +3,10 @@
 
 #include <bit>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
-#include "cpu/device/module/read_ptx.hpp"
+#include "base/file.hpp"
 #include "cpu/ir/ir.hpp"
 
 namespace quern::cpu::device {
@@ -110,14 +109,12 @@ void place_variables(Driver& driver, ModuleObject& module) {
 }
 
 std::string read_file(const char* name) {
-  std::ifstream file(name, std::ios::binary);
-  require(file.is_open(), CUDA_ERROR_FILE_NOT_FOUND);
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  require(!file.bad(), CUDA_ERROR_FILE_NOT_FOUND);  // a folder, or the disk failed
-  return content;
+  Expected<std::string> content = base::read_regular_file(name, UINT64_MAX);
+  if (!content) fail(CUDA_ERROR_FILE_NOT_FOUND, content.errors().front().message);
+  return *std::move(content);
 }
 
-ReadPtx read_image(const void* image, const JitOptions& options) {
+ReadPtx read_image(const Image& image, const JitOptions& options) {
   const auto refuse = [&](const Refusal& refusal) {
     options.write_info_log({});
     options.write_error_log(to_string(refusal.diagnostics));
@@ -131,7 +128,7 @@ ReadPtx read_image(const void* image, const JitOptions& options) {
 }
 
 std::shared_ptr<ModuleObject> load_module(Driver& driver, const std::shared_ptr<ContextState>& context,
-                                          const void* image, const JitOptions& options) {
+                                          const Image& image, const JitOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   engine::install_fault_handlers();  // again: a host framework may have put its own in since
   auto module = std::make_shared<ModuleObject>(read_image(image, options));

@@ -54,7 +54,14 @@ class ObjectTables {
     return known(std::get<index_of<Handle>()>(tables_).find(handle));
   }
 
-  /// The same, and the handle is stale from then on.
+  /// The same, but null for such a handle.
+  template <class Handle>
+  Pointer<Handle> try_find(Handle handle) QUERN_EXCLUDES(mutex_) {
+    const base::LockGuard lock(mutex_);
+    return std::get<index_of<Handle>()>(tables_).find(handle);
+  }
+
+  /// As find(), and the handle is stale from then on.
   template <class Handle>
   Pointer<Handle> remove(Handle handle) QUERN_EXCLUDES(mutex_) {
     const base::LockGuard lock(mutex_);

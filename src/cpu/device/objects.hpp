@@ -62,6 +62,7 @@ struct Context {
   std::shared_ptr<ContextState> state;  ///< null: destroyed, or a primary context that nobody retains
 };
 
+/// A stream and the context that it belongs to.
 struct StreamObject {
   std::shared_ptr<ContextState> context;
   std::shared_ptr<engine::Stream> stream;

@@ -261,7 +261,7 @@ int plugin_mark_copy_kernel(void* function) try {
 std::int32_t plugin_cancel_stream(void* stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.scheduler().cancel(driver.find_stream(static_cast<CUstream>(stream), driver.current()));
+    driver.scheduler().cancel(driver.stream_of(static_cast<CUstream>(stream)).stream);
   });
 }
 

@@ -19,6 +19,11 @@ std::shared_ptr<engine::Stream> thread_stream(engine::Scheduler& scheduler,
 /// PerThreadCall CU_STREAM_PER_THREAD.
 CUstream default_stream() noexcept;
 
+/// True for the handles of streams that every context has: null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD.
+inline bool is_default_stream(CUstream stream) noexcept {
+  return stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
 /// A scope: this thread is in a function of the per-thread variants (cu..._ptds, cu..._ptsz).
 class PerThreadCall {
  public:

@@ -96,9 +96,9 @@ void stage(engine::TransferJob& job) {
   job.source_strides = aside.destination_strides;
 }
 
-void wait_for(Driver& driver, const std::shared_ptr<engine::Stream>& stream, const ContextState& context) {
-  driver.scheduler().synchronize(stream);
-  check_fault(context);
+void wait_for(Driver& driver, const StreamObject& stream) {
+  driver.scheduler().synchronize(stream.stream);
+  check_fault(*stream.context);
 }
 
 /// For a stream without pending work. It may be empty because a fault, since the call began, has dropped the
@@ -120,25 +120,21 @@ bool is_on_device(Driver& driver, const void* address) {
          !engine::is_pooled_on_host(*allocation) && !allocation->synchronous.load();
 }
 
-void submit(Driver& driver, const std::shared_ptr<ContextState>& context, CUstream handle,
-            engine::TransferJob job, SourceAccess access) {
-  const std::shared_ptr<engine::Stream> stream = driver.find_stream(handle, context);
+void submit(Driver& driver, const StreamObject& stream, engine::TransferJob job, SourceAccess access) {
   const bool ordinary_target = has_ordinary_target(job);
-  if ((has_ordinary_source(job) || ordinary_target) && driver.scheduler().runs_at_once(*stream))
-    return run_at_once(*context, job);
+  if ((has_ordinary_source(job) || ordinary_target) && driver.scheduler().runs_at_once(*stream.stream))
+    return run_at_once(*stream.context, job);
   if (has_ordinary_source(job) && access == SourceAccess::during_call) stage(job);
-  driver.scheduler().submit(stream, std::move(job));
-  if (ordinary_target) wait_for(driver, stream, *context);
+  driver.scheduler().submit(stream.stream, std::move(job));
+  if (ordinary_target) wait_for(driver, stream);
 }
 
-void submit_synchronous(Driver& driver, const std::shared_ptr<ContextState>& context,
-                        engine::TransferJob job) {
-  const std::shared_ptr<engine::Stream> stream = driver.find_stream(nullptr, context);
-  if (driver.scheduler().runs_at_once(*stream)) return run_at_once(*context, job);
+void submit_synchronous(Driver& driver, const StreamObject& stream, engine::TransferJob job) {
+  if (driver.scheduler().runs_at_once(*stream.stream)) return run_at_once(*stream.context, job);
   const bool host_waits =
       !is_on_device(driver, job.destination) || (job.source != nullptr && !is_on_device(driver, job.source));
-  driver.scheduler().submit(stream, std::move(job));
-  if (host_waits) wait_for(driver, stream, *context);
+  driver.scheduler().submit(stream.stream, std::move(job));
+  if (host_waits) wait_for(driver, stream);
 }
 
 SourceAccess source_access(const Work& work) {
@@ -188,24 +184,19 @@ engine::TransferJob make_job(Driver& driver, const FillWork& work) {
   return job;
 }
 
-void enqueue(Driver& driver, const std::shared_ptr<ContextState>& context, CUstream stream,
-             const Work& work) {
-  if (const auto its_stream = driver.find_stream(stream, context);
-      is_capturing(driver, *context, *its_stream))
-    return record(driver, its_stream, node_of(driver, work));
-  if (std::visit([](const auto& each) { return is_empty(each); }, work)) {
-    driver.find_stream(stream, context);  // a bad stream is an error even then
-    return;
-  }
-  submit(driver, context, stream, std::visit([&](const auto& each) { return make_job(driver, each); }, work),
+void enqueue(Driver& driver, const StreamObject& stream, const Work& work) {
+  if (is_capturing(stream)) return record(driver, stream, node_of(driver, work));
+  if (std::visit([](const auto& each) { return is_empty(each); }, work)) return;
+  submit(driver, stream, std::visit([&](const auto& each) { return make_job(driver, each); }, work),
          source_access(work));
 }
 
-void enqueue_synchronous(Driver& driver, const std::shared_ptr<ContextState>& context, const Work& work) {
-  refuse_capturing(driver, *context, *driver.find_stream(nullptr, context));
+void enqueue_synchronous(Driver& driver, const Work& work) {
+  const StreamObject stream = driver.stream_of(nullptr);
+  refuse_capturing(stream);
   refuse_unsafe_call();
   if (std::visit([](const auto& each) { return is_empty(each); }, work)) return;
-  submit_synchronous(driver, context,
+  submit_synchronous(driver, stream,
                      std::visit([&](const auto& each) { return make_job(driver, each); }, work));
 }
 

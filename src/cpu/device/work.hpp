@@ -64,13 +64,13 @@ bool is_empty(const FillWork& work) noexcept;
 engine::TransferJob make_job(Driver& driver, const CopyWork& work);
 engine::TransferJob make_job(Driver& driver, const FillWork& work);
 
-/// Queues the work on `stream`, which belongs to `context`. Ordinary host memory behaves as the Driver API
+/// Queues the work on `stream`. Ordinary host memory behaves as the Driver API
 /// says ("API synchronization behavior"): a source may be reused and a target is filled on return. Throws
 /// Failure.
-void enqueue(Driver& driver, const std::shared_ptr<ContextState>& context, CUstream stream, const Work& work);
+void enqueue(Driver& driver, const StreamObject& stream, const Work& work);
 
-/// The same on the default stream of the call (legacy, or the thread's own), and done on return, but for work
-/// on device memory alone, for which the host does not wait.
-void enqueue_synchronous(Driver& driver, const std::shared_ptr<ContextState>& context, const Work& work);
+/// The same on the default stream of the call in the current context (legacy, or the thread's own), and done
+/// on return, but for work on device memory alone, for which the host does not wait.
+void enqueue_synchronous(Driver& driver, const Work& work);
 
 }  // namespace quern::cpu::device

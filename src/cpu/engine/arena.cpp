@@ -9,6 +9,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/held_signal.hpp"
 #include "cpu/engine/backing.hpp"
 
 namespace quern::cpu::engine {
@@ -23,6 +24,7 @@ constexpr std::uint64_t kMinPieceBytes = 256;
 
 /// Returns false if the file cannot hold the bytes.
 bool write_all(int descriptor, const std::byte* from, std::uint64_t bytes) noexcept {
+  const base::HeldSignal quiet(SIGXFSZ);
   for (std::uint64_t done = 0; done < bytes;) {
     const ::ssize_t count = ::pwrite(descriptor, from + done, bytes - done, static_cast<off_t>(done));
     if (count <= 0) return false;

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "base/held_signal.hpp"
 #include "cpu/engine/arena.hpp"
 #include "cpu/engine/window.hpp"
 
@@ -38,6 +39,7 @@ int make_memory_file(std::uint64_t bytes, std::uint32_t device) noexcept {
   std::snprintf(name, sizeof name, "%s%u", kName, device);
   const int descriptor = ::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (descriptor < 0) return -1;
+  const base::HeldSignal quiet(SIGXFSZ);
   if (::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 &&
       ::fcntl(descriptor, F_ADD_SEALS, kSeals) == 0)
     return descriptor;

@@ -10,9 +10,11 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 #include "base/thread_annotations.hpp"
+#include "base/thread_value.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define QUERN_ADDRESS_SANITIZER 1
@@ -170,10 +172,10 @@ class SignalStack {
     stack_t existing{};
     if (!run.may_overflow || ::sigaltstack(nullptr, &existing) != 0 || (existing.ss_flags & SS_DISABLE) == 0)
       return;
-    static thread_local const SignalMemory memory;
-    if (memory.start() == nullptr) return;
+    void* const memory = memory_of_thread();
+    if (memory == nullptr) return;
     stack_t stack{};
-    stack.ss_sp = memory.start();
+    stack.ss_sp = memory;
     stack.ss_size = SignalMemory::kBytes;
     installed_ = ::sigaltstack(&stack, nullptr) == 0;
   }
@@ -187,6 +189,13 @@ class SignalStack {
   SignalStack& operator=(const SignalStack&) = delete;
 
  private:
+  /// Null: there is none. Kernels run on the main thread until the process has ended.
+  static void* memory_of_thread() noexcept try {
+    return base::thread_value<SignalMemory>().start();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+
   bool installed_ = false;
 };
 

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/held_signal.hpp"
+
 namespace quern::cpu::engine {
 
 void Output::set_sink(Sink sink) {
@@ -23,6 +25,7 @@ void Output::write(Print print) {
     bool in_stdout = false;
     for (const Print& each : prints) {
       if (sink != nullptr && sink(each)) continue;
+      const base::HeldSignal quiet(SIGXFSZ);
       std::fwrite(each.text.data(), 1, each.text.size(), stdout);
       in_stdout = true;
     }
@@ -41,7 +44,9 @@ void Output::flush() {
     delivered_.wait(mutex_, [this]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return !delivering_; });
     uses_stdout = uses_stdout_;
   }
-  if (uses_stdout) std::fflush(stdout);
+  if (!uses_stdout) return;
+  const base::HeldSignal quiet(SIGXFSZ);
+  std::fflush(stdout);
 }
 
 void report(LogLevel level, std::string_view message, std::vector<LogField> fields, std::string_view prefix) {

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/floating_point.hpp"
 #include "base/thread.hpp"
 #include "cpu/engine/fault_text.hpp"
 #include "cpu/engine/output.hpp"
@@ -20,6 +21,12 @@ constexpr std::chrono::microseconds kPollInterval{50};
 constexpr int kPollCount = 40;
 /// The time between two checks of a value that a stream waits for.
 constexpr std::chrono::microseconds kValueInterval{20};
+
+/// This may be a thread of the host. An exception would leave the stream without its end, also there.
+void call(const HostJob& job) noexcept {
+  const base::FloatingPointScope floating_point;
+  job.function(job.user);
+}
 
 }  // namespace
 
@@ -38,11 +45,12 @@ void Scheduler::carry_out(DeferredActions deferred) {
 void Scheduler::start_thread(GroupId id) {
   try {
     base::start_thread([this, id] { thread_main(id); });
+    told_of_refusal_ = false;
   } catch (const std::system_error& error) {
-    // The existing threads, and callers that wait, do the work.
-    report(std::string("cannot start another thread: ") + error.what());
-    const base::LockGuard lock(mutex_);
-    --groups_[id].threads;
+    // The existing threads, and callers that wait or ask, do the work. Later work tries again.
+    if (!told_of_refusal_.exchange(true)) report(std::string("cannot start another thread: ") + error.what());
+    const Section section(*this);
+    groups_.refuse_thread(id);
   }
 }
 
@@ -55,7 +63,7 @@ void Scheduler::execute(Task& task) {
     transfer->keep_source.reset();
     transfer->keep_destination.reset();
   } else if (const auto* host = std::get_if<HostJob>(&task.command->job)) {
-    host->function(host->user);
+    call(*host);
   } else if (const auto* value = std::get_if<ValueJob>(&task.command->job)) {
     task.again = !is_met(*value);
     if (task.again) std::this_thread::sleep_for(kValueInterval);
@@ -116,6 +124,7 @@ Task Scheduler::wait_for_task(GroupId id) {
   Section section(*this);
   for (;;) {
     if (std::optional<Task> task = runnable_.take(id)) return std::move(*task);
+    if (std::optional<Task> task = runnable_.take_stranded()) return std::move(*task);
     if (!groups_[id].polling && id != GroupId::host && id != GroupId::value)
       poll(id, section);
     else
@@ -126,16 +135,19 @@ Task Scheduler::wait_for_task(GroupId id) {
 /// Polls for work. Parks the thread if there was no work for some time.
 void Scheduler::poll(GroupId id, Section& section) {
   ThreadGroup& group = groups_[id];
+  const auto has_work = [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS {
+    return runnable_.has_work(id) || runnable_.has_stranded_work();
+  };
   group.polling = true;
   std::uint64_t seen = group.activity;
   for (int polls = 0; polls < kPollCount; ++polls) {
     section.outside([] { std::this_thread::sleep_for(kPollInterval); });
     if (group.activity != seen) polls = 0;
     seen = group.activity;
-    if (runnable_.has_work(id)) break;
+    if (has_work()) break;
   }
   group.polling = false;
-  if (!runnable_.has_work(id)) park(id, section);
+  if (!has_work()) park(id, section);
 }
 
 void Scheduler::park(GroupId id, Section& section) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs chunks of blocks of a launch on one thread.
 #include <algorithm>
+#include <chrono>
 
 #include "cpu/engine/output.hpp"
 #include "cpu/engine/resident.hpp"
@@ -13,6 +14,7 @@ struct Loop {
   LaunchJob& job;
   Worker& worker;
   std::uint32_t worker_count;
+  std::chrono::steady_clock::time_point applied = std::chrono::steady_clock::now();
 
   /// Runs large grids in a few large chunks, and the last blocks one by one. Checks for a fault of another
   /// worker at least every 1,024 blocks.
@@ -28,7 +30,18 @@ struct Loop {
       worker.chunk_count = std::min(chunk, job.block_count - first);
       forget_running_threads(worker.state());
       job.run(&job.state, &worker.state(), first, worker.chunk_count);
+      apply_if_due();
     }
+    apply_all_pending(worker.state());
+  }
+
+  /// Makes gathered updates visible to other kernels while this one runs.
+  void apply_if_due() {
+    constexpr std::chrono::microseconds kInterval{100};
+    const auto now = std::chrono::steady_clock::now();
+    if (now - applied < kInterval) return;
+    apply_all_pending(worker.state());
+    applied = now;
   }
 };
 

@@ -104,10 +104,32 @@ std::optional<Task> RunnableCommands::take(GroupId id) {
   return std::nullopt;
 }
 
+bool RunnableCommands::is_stranded(const Command& command) const {
+  return groups_[group_of(command)].threads == 0 && can_take(command);
+}
+
+void RunnableCommands::call_for_help(const Command& command) {
+  groups_.call_for_help(group_of(command), true);
+}
+
+bool RunnableCommands::has_stranded_work() const {
+  for (std::size_t group = 0; group < kGroupCount; ++group)
+    if (groups_[static_cast<GroupId>(group)].threads == 0 && has_work(static_cast<GroupId>(group)))
+      return true;
+  return false;
+}
+
+std::optional<Task> RunnableCommands::take_stranded() {
+  for (std::size_t group = 0; group < kGroupCount; ++group)
+    if (groups_[static_cast<GroupId>(group)].threads == 0)
+      if (std::optional<Task> task = take(static_cast<GroupId>(group))) return task;
+  return std::nullopt;
+}
+
 std::optional<Task> RunnableCommands::take(Command& head) {
   const GroupId id = group_of(head);
-  // only the group's own thread runs these
-  if (id == GroupId::host || id == GroupId::value) return std::nullopt;
+  // Only the group's own thread runs these, if there is one.
+  if ((id == GroupId::host || id == GroupId::value) && groups_[id].threads > 0) return std::nullopt;
   std::optional<Task> task = try_take(head);
   if (task && task->worker != nullptr && is_big(*head.launch()))
     groups_.call_for_help(GroupId::compute, true);

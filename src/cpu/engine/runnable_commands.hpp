@@ -42,9 +42,17 @@ class RunnableCommands {
   void remove(const Command& launch);
 
   bool has_work(GroupId id) const;
+  /// True if a command can be taken whose group has no thread because none could be started. Threads of other
+  /// groups, and callers, run it instead.
+  bool has_stranded_work() const;
+  bool is_stranded(const Command& command) const;
+  /// Tries to start a thread of the command's group if it has none.
+  void call_for_help(const Command& command);
   /// For a thread of the group: returns the first command that can be taken. Requests another thread if more
   /// work is left, so a launch that ends soon wakes few threads.
   std::optional<Task> take(GroupId id);
+  /// For a thread of any group: returns a command of a group that has no thread.
+  std::optional<Task> take_stranded();
   /// For a thread that waits for `head`, or for a command after it.
   std::optional<Task> take(Command& head);
 

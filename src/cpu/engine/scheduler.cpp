@@ -144,8 +144,38 @@ void Scheduler::wait_event(Domain& domain, const EventPoint& point) {
 }
 
 bool Scheduler::idle(const Stream& stream) {
-  const Section section(*this);
+  Section section(*this);
+  run_stranded(stream, section);
   return queues_.is_idle(stream);
+}
+
+bool Scheduler::is_passed(const EventPoint& point) {
+  if (point.done()) return true;
+  Section section(*this);
+  run_stranded(*point.stream, section);
+  return point.done();
+}
+
+/// Runs the command that must run for the stream to continue, if its group has no thread and gets none now.
+void Scheduler::run_stranded(const Stream& stream, Section& section) {
+  const auto find = [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS -> Command* {
+    Command* const head = queues_.head_for(stream);
+    return head != nullptr && runnable_.is_stranded(*head) ? head : nullptr;
+  };
+  const Command* const before = find();
+  if (before == nullptr) return;
+  const base::NoCancellation whole;
+  runnable_.call_for_help(*before);
+  section.outside([] {});
+  Command* const head = find();
+  std::optional<Task> task = head == nullptr ? std::nullopt : runnable_.take(*head);
+  if (!task) return;
+  section.outside([&] {
+    std::optional<FaultSignals> fault_signals;
+    if (task->worker != nullptr) fault_signals.emplace();
+    execute(*task);
+  });
+  finish(*task);
 }
 
 bool Scheduler::runs_at_once(const Stream& stream) {

@@ -7,6 +7,10 @@
 // another stream. A thread that waits for a stream runs the stream's ready command itself: a small launch
 // followed by a synchronisation needs no other thread.
 //
+// If no thread of a group can be started (RLIMIT_NPROC, a limit of the control group), the threads of other
+// groups do its work, and callers that wait for it, or that ask whether it is done: host functions, too, then
+// run on such a thread. Each command that becomes ready, and each such question, tries again to start one.
+//
 // A submitted job must start even if no caller waits for it, but waking a thread costs more than a small
 // launch. So one idle thread of a group *polls* for a while (it sleeps briefly and checks), and the other
 // idle threads are *parked*. A small job wakes no thread while one polls.
@@ -76,8 +80,11 @@ class Scheduler {
   /// Commands submitted to any stream of the domain from now on run after `point`.
   void wait_event(Domain& domain, const EventPoint& point) QUERN_EXCLUDES(mutex_);
 
-  /// True if all submitted commands have run.
+  /// True if all submitted commands have run. If the thread for the next one cannot be started, this and
+  /// is_passed() run it.
   bool idle(const Stream& stream) QUERN_EXCLUDES(mutex_);
+  /// True if the stream has come to the point.
+  bool is_passed(const EventPoint& point) QUERN_EXCLUDES(mutex_);
   /// True if a job submitted now would not have to wait.
   bool runs_at_once(const Stream& stream) QUERN_EXCLUDES(mutex_);
   /// Returns when all commands submitted before the call have run or were dropped after a fault. A fault of
@@ -103,6 +110,7 @@ class Scheduler {
 
   // Waiting callers (scheduler.cpp).
   void wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) QUERN_EXCLUDES(mutex_);
+  void run_stranded(const Stream& stream, Section& section) QUERN_REQUIRES(mutex_);
 
   // The threads (pool.cpp).
   void execute(Task& task) QUERN_EXCLUDES(mutex_);
@@ -122,8 +130,9 @@ class Scheduler {
   ThreadGroups groups_ QUERN_GUARDED_BY(mutex_);
   RunnableCommands runnable_ QUERN_GUARDED_BY(mutex_);
   StreamQueues queues_ QUERN_GUARDED_BY(mutex_);
-  base::ConditionVariable progressed_;       ///< for waiting callers
-  std::atomic<pthread_t> exiting_thread_{};  ///< 0: the process is not exiting
+  base::ConditionVariable progressed_;        ///< for waiting callers
+  std::atomic<pthread_t> exiting_thread_{};   ///< 0: the process is not exiting
+  std::atomic<bool> told_of_refusal_{false};  ///< in the log; since then no thread could be started
 };
 
 /// Runs the launch's next chunks on `worker` until none is left or a fault ends it. Null: no fault.

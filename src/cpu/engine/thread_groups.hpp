@@ -34,10 +34,16 @@ class ThreadGroups {
     ++(*this)[id].activity;
     call_for_help(id, urgent);
   }
-  /// Ensures that a thread of the group will look for work. Urgent: soon.
+  /// Ensures that a thread of the group will look for work. Urgent: soon. If the group has no thread because
+  /// none could be started, tries that again.
   void call_for_help(GroupId id, bool urgent);
+  /// Called when the group's thread could not be started. Without a thread of its own, a parked one of
+  /// another group does its work.
+  void refuse_thread(GroupId id);
 
  private:
+  void notify(GroupId id);
+
   std::array<ThreadGroup, kGroupCount> groups_;
   Progress& progress_;
 };

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/engine/worker.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "cpu/abi/warp_size.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/resident.hpp"
@@ -87,6 +90,8 @@ bool Worker::prepare(const WorkerNeeds& needs) {
   if (!reserve_local(local)) return false;
   if (!frames_.reserve(needs.frame_bytes * needs.warps)) return false;
   state_.frames = frames_.data();
+  // What a launch that was stopped left pending is lost with it.
+  std::fill(std::begin(state_.pending), std::end(state_.pending), PendingWindow{});
   printed = false;
   return true;
 }

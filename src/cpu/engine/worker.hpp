@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -114,6 +115,9 @@ class Worker {
   /// again until it has (request_stop). The caller must ensure that the thread has not returned the worker.
   void ask_to_leave() noexcept;
 
+  /// Memory for a window of gathered updates, kPendingBytes; null if there is none.
+  std::byte* pending_memory(std::uint32_t window) noexcept;
+
   std::vector<std::unique_ptr<ResidentBlock>> residents;  ///< blocks that run in turn (resident.cpp)
 
   ~Worker();
@@ -129,6 +133,7 @@ class Worker {
   GuardedStack stack_;
   std::uint64_t local_committed_ = 0;
   AlignedMemory frames_;
+  std::array<AlignedMemory, kPendingWindows> pending_memory_;
   std::atomic<KernelRun*> run_{nullptr};  ///< null: no run
   std::atomic<std::uint32_t> asking_{0};  ///< while not 0, `*run_` must not be destroyed
 };

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -164,6 +166,20 @@ TEST_CASE("a link is written through, and a name may have the greatest length") 
   CHECK(write_file_atomically(directory.path / std::string(255, 'n'), bytes("long")));
 }
 
+TEST_CASE("a file that would exceed the limit of sizes is not written, and no signal is raised") {
+  const TemporaryDirectory directory;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  rlimit limit = before;
+  limit.rlim_cur = 4096;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);  // SIGXFSZ would end the process
+  const auto written = write_file_atomically(directory.path / "file", bytes(std::string(5000, 'x')));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  REQUIRE_FALSE(written);
+  CHECK(written.errors().front().message.find("File too large") != std::string::npos);
+  CHECK(fs::is_empty(directory.path));
+}
+
 TEST_CASE("a file without end is not read to its end") {
   const auto read = read_file("/dev/zero");
   REQUIRE_FALSE(read);
@@ -244,7 +260,9 @@ TEST_CASE("a file that must be a regular one of a bounded size is refused before
   fs::resize_file(file, std::uintmax_t{1} << 40);  // sparse
   CHECK_FALSE(read_regular_file(file, 1 << 30));
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);  // without a writer, reading would wait for ever
-  CHECK_FALSE(read_regular_file(pipe, 100));
+  const auto read = read_regular_file(pipe, 100);
+  REQUIRE_FALSE(read);
+  CHECK(read.errors().front().message.ends_with("pipe: it is no regular file"));
   CHECK_FALSE(read_regular_file(directory.path, 100));
   CHECK_FALSE(read_regular_file("/dev/zero", 100));
 }

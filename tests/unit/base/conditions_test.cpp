@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <cerrno>
 #include <cfenv>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "base/floating_point.hpp"
+#include "base/held_signal.hpp"
 #include "base/thread.hpp"
 
 namespace quern::base {
@@ -106,6 +108,49 @@ TEST_CASE("secluded work has the default floating-point state") {
   CHECK((inside & ~0x3fu) == 0x1f80);
 }
 #endif
+
+bool is_pending(int signal) {
+  sigset_t pending;
+  ::sigpending(&pending);
+  return sigismember(&pending, signal) == 1;
+}
+
+bool is_blocked(int signal) {
+  sigset_t mask;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+  return sigismember(&mask, signal) == 1;
+}
+
+TEST_CASE("a signal that this thread raises while it is held does not reach the host") {
+  {
+    const HeldSignal held(SIGXFSZ);
+    ::pthread_kill(::pthread_self(), SIGXFSZ);
+    CHECK(is_pending(SIGXFSZ));
+    errno = EFBIG;
+  }
+  CHECK(errno == EFBIG);
+  CHECK_FALSE(is_pending(SIGXFSZ));
+  CHECK_FALSE(is_blocked(SIGXFSZ));
+}
+
+TEST_CASE("a signal that the host has blocked stays blocked, and one that was pending stays pending") {
+  sigset_t only, before;
+  sigemptyset(&only);
+  sigaddset(&only, SIGXFSZ);
+  REQUIRE(::pthread_sigmask(SIG_BLOCK, &only, &before) == 0);
+  const timespec now{};
+  for (const bool was_pending : {false, true}) {
+    if (was_pending) ::pthread_kill(::pthread_self(), SIGXFSZ);
+    {
+      const HeldSignal held(SIGXFSZ);
+      ::pthread_kill(::pthread_self(), SIGXFSZ);
+    }
+    CHECK(is_blocked(SIGXFSZ));
+    CHECK(is_pending(SIGXFSZ) == was_pending);
+    CHECK((::sigtimedwait(&only, nullptr, &now) == SIGXFSZ) == was_pending);
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
 
 /// Runs `body` on a thread with a stack of this size.
 void on_stack_of(std::size_t bytes, std::function<void()> body) {

@@ -14,4 +14,7 @@ extern "C" std::uint64_t quern_cpu_host_call(WorkerState*, const LaunchState*, s
                                              const std::uint64_t*) {
   std::abort();
 }
+PendingPlace place_pending(WorkerState&, std::uint32_t, std::uint64_t, std::uint64_t) noexcept {
+  std::abort();
+}
 }  // namespace quern::cpu::engine

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <quern/error.hpp>
 
@@ -85,9 +86,22 @@ std::string missing_text(const std::vector<Row>& rows) {
                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, " ")));
 }
 
+/// The counting library cannot report an error.
+void require_file_size() {
+  constexpr rlim_t kBytes = 512 * 1024;  // of src/drop_in/counts_file.cpp
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= kBytes) return;
+  throw Error(
+      ErrorCode::io,
+      fmt::format("cannot make the file of {} KiB for --stats: files may have {} bytes at most\nhint: "
+                  "raise the limit (ulimit -f), or leave out --stats",
+                  kBytes / 1024, limit.rlim_cur));
+}
+
 }  // namespace
 
 CallCounts::CallCounts() {
+  require_file_size();
   const char* const folder = std::getenv("TMPDIR");
   file_ = std::string(folder != nullptr && *folder != '\0' ? folder : "/tmp") + "/quern-exec-XXXXXX";
   const int file = ::mkostemp(file_.data(), O_CLOEXEC);

@@ -106,16 +106,15 @@ CopyWork copy_of(const CUDA_MEMCPY3D_BATCH_OP& operation) {
 template <class MakeCopy>
 void run_batch(std::size_t count, std::size_t& failed, CUstream stream, MakeCopy&& make_copy) {
   Driver& driver = Driver::get();
-  const auto context = driver.current();
+  const StreamObject its_stream = driver.stream_of(stream);
   require_stream(stream);
-  driver.find_stream(stream, context);
   std::vector<CopyWork> copies;
   for (failed = 0; failed < count; ++failed) {
     copies.push_back(make_copy(failed));
     make_job(driver, copies.back());  // throws for addresses that name no memory
   }
   failed = kNoCopy;
-  for (const CopyWork& copy : copies) enqueue(driver, context, stream, copy);
+  for (const CopyWork& copy : copies) enqueue(driver, its_stream, copy);
 }
 
 CUresult run(const Batch& batch, std::size_t* fail_index, CUstream stream) {

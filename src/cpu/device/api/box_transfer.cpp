@@ -21,8 +21,8 @@ template <class Copy>
 CUresult now(const Copy* copy) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    enqueue_synchronous(driver, context, copy_of_box(copy));
+    driver.current();
+    enqueue_synchronous(driver, copy_of_box(copy));
   });
 }
 
@@ -30,8 +30,8 @@ template <class Copy>
 CUresult async(const Copy* copy, CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    enqueue(driver, context, stream, copy_of_box(copy));
+    const StreamObject its_stream = driver.stream_of(stream);
+    enqueue(driver, its_stream, copy_of_box(copy));
   });
 }
 
@@ -66,10 +66,10 @@ CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CU
                       std::size_t bytes) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
+    driver.current();
     require_contexts(driver, to_context, from_context);
     wait_for_peers(driver, to_context, from_context);
-    enqueue_synchronous(driver, context, peer_copy(to, from, bytes));
+    enqueue_synchronous(driver, peer_copy(to, from, bytes));
   });
 }
 
@@ -77,30 +77,30 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
                            std::size_t bytes, CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
+    const StreamObject its_stream = driver.stream_of(stream);
     require_contexts(driver, to_context, from_context);
-    enqueue(driver, context, stream, peer_copy(to, from, bytes));
+    enqueue(driver, its_stream, peer_copy(to, from, bytes));
   });
 }
 
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* copy) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
+    driver.current();
     require(copy != nullptr);
     require_contexts(driver, copy->dstContext, copy->srcContext);
     const Work work = copy_of_box(copy);
     wait_for_peers(driver, copy->dstContext, copy->srcContext);
-    enqueue_synchronous(driver, context, work);
+    enqueue_synchronous(driver, work);
   });
 }
 
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
+    const StreamObject its_stream = driver.stream_of(stream);
     require(copy != nullptr);
     require_contexts(driver, copy->dstContext, copy->srcContext);
-    enqueue(driver, context, stream, copy_of_box(copy));
+    enqueue(driver, its_stream, copy_of_box(copy));
   });
 }

@@ -40,11 +40,11 @@ CUcontext make_context(Driver& driver, std::uint32_t device, unsigned flags,
   const CUcontext context = driver.contexts().make(device, flags, version);
   try {
     load_eagerly(driver);
+    context_stack().push_back(context);
   } catch (...) {
     driver.contexts().destroy(context);
     throw;
   }
-  context_stack().push_back(context);
   return context;
 }
 

@@ -103,7 +103,7 @@ const char* kept(std::string text) {
 /// Returns the sentence about the fault that ended the current context, with its place; null if `error` is
 /// another one. The driver's texts live as long as the process, so these do; there is one for each fault.
 const char* text_of_fault(CUresult error, const char* sentence) noexcept try {
-  if (context_stack().empty()) return nullptr;
+  if (forked() || context_stack().empty()) return nullptr;
   const std::shared_ptr<ContextState> context = Driver::get().current_even_failed();
   const engine::FaultKind fault = context->domain->fault();
   if (fault == engine::FaultKind::none || result_of(fault) != error) return nullptr;
@@ -142,7 +142,7 @@ void quern::cpu::device::note_reason(CUresult result, const std::string& reason)
 CUresult cuInit(unsigned flags) { return Driver::initialise(flags); }
 
 CUresult cuDriverGetVersion(int* version) {
-  return entry([&] {
+  return entry_even_forked([&] {
     require(version != nullptr);
     *version = kDriverVersion;
   });

@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/held_signal.hpp"
 #include "cpu/device/driver.hpp"
 #include "cpu/device/ipc.hpp"
 #include "cpu/device/mem_pool.hpp"
@@ -126,6 +127,7 @@ CUresult cuMemPoolExportToShareableHandle(void* handle, CUmemoryPool pool, CUmem
     require(descriptor >= 0, CUDA_ERROR_OUT_OF_MEMORY);
     SharedFile content = shared_file(SharedKind::pooled, descriptor, 0, 0);
     content.pool = reinterpret_cast<std::uint64_t>(pool);
+    const quern::base::HeldSignal quiet(SIGXFSZ);
     if (::pwrite(descriptor, &content, sizeof content, 0) != sizeof content) {
       ::close(descriptor);
       fail(CUDA_ERROR_OUT_OF_MEMORY);

@@ -33,7 +33,7 @@ void check(const LibraryOptions& given, bool from_file) {
   }
 }
 
-CUlibrary load(Driver& driver, const void* code, const JitOptions& options) {
+CUlibrary load(Driver& driver, const Image& code, const JitOptions& options) {
   auto library = std::make_shared<LibraryObject>(read_image(code, options), options.settings());
   options.write_error_log({});
   options.write_info_log({});
@@ -61,7 +61,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
     Driver& driver = Driver::get();
     require(library != nullptr && code != nullptr);
     check({count, options, values}, false);
-    *library = load(driver, code, JitOptions(jit_count, jit_options, jit_values));
+    *library = load(driver, {code}, JitOptions(jit_count, jit_options, jit_values));
   });
 }
 
@@ -72,7 +72,8 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_optio
     Driver& driver = Driver::get();
     require(library != nullptr && file != nullptr);
     check({count, options, values}, true);
-    *library = load(driver, read_file(file).c_str(), JitOptions(jit_count, jit_options, jit_values));
+    const std::string content = read_file(file);
+    *library = load(driver, image_of_file(content), JitOptions(jit_count, jit_options, jit_values));
   });
 }
 
@@ -152,7 +153,7 @@ CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
   return entry([&] {
     Driver& driver = Driver::get();
     require(function != nullptr);
-    *function = function_of(driver, *driver.find(kernel));
+    *function = function_of(driver, *driver.find(kernel), driver.current());
   });
 }
 

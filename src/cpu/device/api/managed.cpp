@@ -103,7 +103,7 @@ CUresult prefetch(CUdeviceptr pointer, std::size_t bytes, const CUmemLocation& l
                   CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.find_stream(stream, driver.current());
+    driver.stream_of(stream);
     require(flags == 0);
     const ManagedRange range = managed_range(driver, pointer, bytes);
     prefetch(driver, range, place_of(driver, location));
@@ -125,10 +125,9 @@ struct Places {
 
 /// The ranges of a batch. The legacy stream takes no batches.
 std::vector<ManagedRange> ranges_of(Driver& driver, const Batch& batch) {
-  const auto context = driver.current();
+  driver.stream_of(batch.stream);
   require(batch.pointers != nullptr && batch.sizes != nullptr && batch.count > 0 && batch.flags == 0);
   require((batch.stream == nullptr ? default_stream() : batch.stream) != CU_STREAM_LEGACY);
-  driver.find_stream(batch.stream, context);
   std::vector<ManagedRange> ranges;
   for (std::size_t i = 0; i < batch.count; ++i)
     ranges.push_back(managed_range(driver, batch.pointers[i], batch.sizes[i]));

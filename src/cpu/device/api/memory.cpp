@@ -2,20 +2,20 @@
 // Memory: allocation, release, queries.
 #include "cpu/device/cuda_api.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 
 #include "cpu/device/driver.hpp"
 #include "cpu/device/graph/capture.hpp"
+#include "cpu/engine/host_pages.hpp"
 #include "cpu/engine/mapping.hpp"
 
 using namespace quern::cpu::device;
 using quern::cpu::engine::Allocation;
 using quern::cpu::engine::AllocationKind;
+using quern::cpu::engine::HostAccess;
 using quern::cpu::engine::Mapping;
 
 namespace {
@@ -49,15 +49,17 @@ bool is_host(const Allocation& allocation) {
          allocation.kind == AllocationKind::shadow || is_pooled_on_host(allocation);
 }
 
-/// True if the process has memory mapped at all of these addresses. Linux's asynchronous msync() looks for
-/// gaps between mappings and does nothing else.
-bool exists(const std::byte* begin, std::size_t bytes) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto first = reinterpret_cast<std::uintptr_t>(begin);
-  if (bytes > UINTPTR_MAX - first) return false;
-  const std::uintptr_t from = first / page * page;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr)
-  return ::msync(reinterpret_cast<void*>(from), first + bytes - from, MS_ASYNC) == 0;
+/// Copies write to registered memory, and kernels if it is mapped.
+void require_writable(const std::byte* begin, std::size_t bytes) {
+  const std::optional<HostAccess> access = quern::cpu::engine::host_access(begin, bytes);
+  if (!access)
+    fail(CUDA_ERROR_OPERATING_SYSTEM, "/proc/self/maps, which shows mapped memory, cannot be read");
+  if (*access == HostAccess::none)
+    fail(CUDA_ERROR_INVALID_VALUE,
+         "some or all of these addresses have no memory, or memory that may not be accessed");
+  if (*access == HostAccess::read)
+    fail(CUDA_ERROR_INVALID_VALUE,
+         "some or all of this memory is read-only, which the device does not register");
 }
 
 /// Maps registered host memory into the address space of kernels.
@@ -166,8 +168,7 @@ CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) 
     require((flags & kRefused) == 0, CUDA_ERROR_NOT_SUPPORTED);
     require(!driver.window().reaches(pointer), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     auto* const base = static_cast<std::byte*>(pointer);
-    if (!exists(base, bytes))
-      fail(CUDA_ERROR_INVALID_VALUE, "no memory is mapped at some or all of these addresses");
+    require_writable(base, bytes);
     const bool mapped = (flags & CU_MEMHOSTREGISTER_DEVICEMAP) != 0;
     std::shared_ptr<Mapping> mapping = mapped ? map(driver, *state, base, bytes) : nullptr;
     const auto adopted = driver.memory().adopt(

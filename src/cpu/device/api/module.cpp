@@ -2,6 +2,7 @@
 // Modules and launches.
 #include "cpu/device/cuda_api.hpp"
 
+#include <string>
 #include <string_view>
 
 #include "cpu/device/driver.hpp"
@@ -15,10 +16,10 @@ using namespace quern::cpu;
 
 namespace {
 
-void load(CUmodule* module, const void* image, unsigned count, CUjit_option* options, void** values) {
+void load(CUmodule* module, const Image& image, unsigned count, CUjit_option* options, void** values) {
   Driver& driver = Driver::get();
   const auto context = driver.current();
-  require(module != nullptr && image != nullptr);
+  require(module != nullptr && image.address != nullptr);
   const auto object = load_module(driver, context, image, JitOptions(count, options, values));
   *module = object->handle = driver.add(object);
 }
@@ -52,12 +53,12 @@ void apply(LaunchRequest& request, const CUlaunchAttribute& attribute) {
 }  // namespace
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
-  return entry([&] { load(module, image, 0, nullptr, nullptr); });
+  return entry([&] { load(module, {image}, 0, nullptr, nullptr); });
 }
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options,
                             void** values) {
-  return entry([&] { load(module, image, count, options, values); });
+  return entry([&] { load(module, {image}, count, options, values); });
 }
 
 CUresult cuModuleUnload(CUmodule module) {
@@ -84,12 +85,13 @@ CUresult cuModuleLoad(CUmodule* module, const char* file) {
   return entry([&] {
     Driver::get().current();
     require(module != nullptr && file != nullptr);
-    load(module, read_file(file).c_str(), 0, nullptr, nullptr);
+    const std::string content = read_file(file);
+    load(module, image_of_file(content), 0, nullptr, nullptr);
   });
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
-  return entry([&] { load(module, image, 0, nullptr, nullptr); });
+  return entry([&] { load(module, {image}, 0, nullptr, nullptr); });
 }
 
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {

@@ -40,9 +40,9 @@ CUresult set_parameter(CUfunction function, int offset, const void* value, std::
 CUresult launch_grid(CUfunction function, int width, int height, CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.current();
+    const StreamObject its_stream = driver.stream_of(stream);
     require(width > 0 && height > 0);
-    const auto object = find_function(driver, function);
+    const auto object = find_function(driver, function, its_stream.context);
     LaunchRequest request{{static_cast<unsigned>(width), static_cast<unsigned>(height), 1}};
     OldLaunch state = object->old_launch.get();
     std::copy_n(state.block, 3, request.block);

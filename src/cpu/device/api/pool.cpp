@@ -18,37 +18,34 @@ namespace {
 
 /// A pool by its handle. The functions of pools answer CUDA_ERROR_INVALID_VALUE to others.
 std::shared_ptr<MemPoolObject> find_pool(Driver& driver, CUmemoryPool handle) {
-  try {
-    return driver.find(handle);
-  } catch (const Failure&) {
-    fail(CUDA_ERROR_INVALID_VALUE);
-  }
+  auto pool = driver.objects().try_find(handle);
+  require(pool != nullptr);
+  return pool;
 }
 
 PoolPlace place_of(const ContextState& context) { return static_cast<PoolPlace>(context.device); }
 
 /// Records an allocation; its memory is the graph's, not the pool's.
-CUdeviceptr capture_allocation(Driver& driver, const ContextState& context,
-                               const std::shared_ptr<engine::Stream>& stream, std::size_t bytes) {
+CUdeviceptr capture_allocation(Driver& driver, const StreamObject& stream, std::size_t bytes) {
   CUDA_MEM_ALLOC_NODE_PARAMS_v2 params{};
   params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(context.device)};
+  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(stream.context->device)};
   params.bytesize = bytes;
-  record(driver, stream, alloc_contents(driver, params));
+  record(driver, stream, alloc_contents(driver, stream.context, params));
   return params.dptr;
 }
 
-void allocate(Driver& driver, const std::shared_ptr<ContextState>& context, CUdeviceptr* pointer,
-              std::size_t bytes, CUmemoryPool handle, CUstream stream) {
+void allocate(Driver& driver, const StreamObject& stream, CUdeviceptr* pointer, std::size_t bytes,
+              CUmemoryPool handle) {
   const std::shared_ptr<MemPoolObject> pool = find_pool(driver, handle);
   require(pointer != nullptr && !pool->origin());
-  const auto its_stream = driver.find_stream(stream, context);
+  const ContextState& context = *stream.context;
   const bool is_managed = pool->memory() == PoolMemory::managed;
   const bool on_host = !is_managed && pool->place() == kHostPlace;
-  require(on_host || pool->access(place_of(*context)) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-  if (is_capturing(driver, *context, *its_stream)) {
+  require(on_host || pool->access(place_of(context)) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  if (is_capturing(stream)) {
     require(!on_host && !is_managed, CUDA_ERROR_NOT_SUPPORTED);  // graphs have device memory alone here
-    *pointer = capture_allocation(driver, *context, its_stream, bytes);
+    *pointer = capture_allocation(driver, stream, bytes);
     return;
   }
   if (bytes == 0) {
@@ -58,10 +55,10 @@ void allocate(Driver& driver, const std::shared_ptr<ContextState>& context, CUde
   auto charge = std::make_shared<PoolCharge>(pool, handle, bytes);
   const AllocationKind kind = is_managed ? AllocationKind::managed : AllocationKind::pooled;
   const unsigned flags = is_managed ? unsigned{CU_MEM_ATTACH_GLOBAL} : on_host ? engine::kPooledOnHost : 0U;
-  auto allocation = driver.allocate(*context, kind, bytes, flags);
+  auto allocation = driver.allocate(context, kind, bytes, flags);
   if (allocation == nullptr) {  // streams free memory when they reach the call
-    driver.contexts().synchronize(context->id);
-    allocation = driver.allocate(*context, kind, bytes, flags);
+    driver.contexts().synchronize(context.id);
+    allocation = driver.allocate(context, kind, bytes, flags);
   }
   require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
   allocation->charge = std::move(charge);
@@ -83,13 +80,12 @@ PoolPlace place_of(Driver& driver, const CUmemLocation& location) {
   }
 }
 
-/// Ends an allocation of a pool, but not its memory; null if it is none.
+/// Ends an allocation of a pool, of cuMemAlloc or of cuMemAllocManaged, but not its memory; null if it is
+/// none.
 std::shared_ptr<engine::Allocation> take_out(Driver& driver, const void* pointer) {
-  auto pooled = driver.memory().remove(pointer, AllocationKind::pooled);
-  if (pooled != nullptr) return pooled;
-  const auto found = driver.memory().find(pointer);
-  const bool of_pool = found != nullptr && found->charge != nullptr;
-  return of_pool ? driver.memory().remove(pointer, AllocationKind::managed) : nullptr;
+  for (const AllocationKind kind : {AllocationKind::pooled, AllocationKind::device, AllocationKind::managed})
+    if (auto allocation = driver.memory().remove(pointer, kind)) return allocation;
+  return nullptr;
 }
 
 struct PoolId {
@@ -228,9 +224,9 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    allocate(driver, context, pointer, bytes,
-             driver.mem_pools().current_of(PoolMemory::pinned, place_of(*context)), stream);
+    const StreamObject its_stream = driver.stream_of(stream);
+    allocate(driver, its_stream, pointer, bytes,
+             driver.mem_pools().current_of(PoolMemory::pinned, place_of(*its_stream.context)));
   });
 }
 
@@ -238,24 +234,21 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemo
                                  CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    allocate(driver, context, pointer, bytes, pool, stream);
+    allocate(driver, driver.stream_of(stream), pointer, bytes, pool);
   });
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    const auto its_stream = driver.find_stream(stream, context);
-    if (is_capturing(driver, *context, *its_stream))
-      return record(driver, its_stream, free_contents(pointer));
+    const StreamObject its_stream = driver.stream_of(stream);
+    if (is_capturing(its_stream)) return record(driver, its_stream, free_contents(pointer));
     if (pointer == 0) return;
     auto allocation = take_out(driver, reinterpret_cast<const void*>(pointer));
     require(allocation != nullptr);
     engine::TransferJob job;  // of no bytes: it only keeps the memory until the stream gets there
     job.destination = allocation->base;
     job.keep_destination = std::move(allocation);
-    driver.scheduler().submit(its_stream, std::move(job));
+    driver.scheduler().submit(its_stream.stream, std::move(job));
   });
 }

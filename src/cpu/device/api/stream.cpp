@@ -8,6 +8,7 @@
 #include "cpu/device/graph/capture.hpp"
 #include "cpu/device/limits.hpp"
 #include "cpu/device/shared_event.hpp"
+#include "cpu/device/thread_streams.hpp"
 
 using namespace quern::cpu::device;
 using namespace quern::cpu;
@@ -33,16 +34,9 @@ CUresult create_stream(CUstream* stream, unsigned flags, int priority) {
   });
 }
 
-/// The streams that every context has: of no flags and the least priority.
-bool is_special(CUstream stream) noexcept {
-  return stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
-}
-
 /// Nodes of graphs do not reach other processes yet.
-void refuse_shared_node(Driver& driver, const ContextState& context, const engine::Stream& stream,
-                        const EventObject& event, bool external) {
-  if (external && event.shared != nullptr)
-    require(!is_capturing(driver, context, stream), CUDA_ERROR_NOT_SUPPORTED);
+void refuse_shared_node(const StreamObject& stream, const EventObject& event, bool external) {
+  if (external && event.shared != nullptr) require(!is_capturing(stream), CUDA_ERROR_NOT_SUPPORTED);
 }
 
 constexpr unsigned kEventFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
@@ -60,18 +54,18 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priori
 CUresult cuStreamGetPriority(CUstream stream, int* priority) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
+    const StreamObject its_stream = driver.stream_of(stream);
     require(priority != nullptr);
-    *priority = driver.find_stream(stream, context)->priority();
+    *priority = its_stream.stream->priority();
   });
 }
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
+    const StreamObject its_stream = driver.stream_of(stream);
     require(flags != nullptr);
-    const bool blocking = is_special(stream) || driver.find_stream(stream, context)->blocking();
+    const bool blocking = is_default_stream(stream) || its_stream.stream->blocking();
     *flags = blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
   });
 }
@@ -89,46 +83,42 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 CUresult cuStreamSynchronize(CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current_even_failed();
-    const auto its_stream = driver.find_stream(stream, context);
-    refuse_capturing(driver, *context, *its_stream);
-    driver.scheduler().synchronize(its_stream);
-    check_fault(*context);
+    const StreamObject its_stream = driver.stream_of_even_failed(stream);
+    refuse_capturing(its_stream);
+    driver.scheduler().synchronize(its_stream.stream);
+    check_fault(*its_stream.context);
   });
 }
 
 CUresult cuStreamQuery(CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    const auto its_stream = driver.find_stream(stream, context);
-    refuse_capturing(driver, *context, *its_stream);
-    require(driver.scheduler().idle(*its_stream), CUDA_ERROR_NOT_READY);
-    check_fault(*context);
+    const StreamObject its_stream = driver.stream_of(stream);
+    refuse_capturing(its_stream);
+    require(driver.scheduler().idle(*its_stream.stream), CUDA_ERROR_NOT_READY);
+    check_fault(*its_stream.context);
   });
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
+    const StreamObject its_stream = driver.stream_of(stream);
     require((flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) == 0);
-    const auto its_stream = driver.find_stream(stream, context);
     const auto object = driver.find(event);
     const bool external = (flags & CU_EVENT_WAIT_EXTERNAL) != 0;
-    refuse_shared_node(driver, *context, *its_stream, *object, external);
-    if (capture_wait(driver, context, its_stream, event, object, external)) return;
-    queue_wait(driver, *context, its_stream, awaited_point(*object));
+    refuse_shared_node(its_stream, *object, external);
+    if (capture_wait(driver, its_stream, event, object, external)) return;
+    queue_wait(driver, *its_stream.context, its_stream.stream, awaited_point(*object));
   });
 }
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
+    const StreamObject its_stream = driver.stream_of(stream);
     require(function != nullptr);
-    const auto its_stream = driver.find_stream(stream, context);
-    if (is_capturing(driver, *context, *its_stream)) {
+    if (is_capturing(its_stream)) {
       HostNode node;
       node.params.fn = function;
       node.params.userData = user;
@@ -137,7 +127,7 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user) {
     engine::HostJob job;
     job.function = function;
     job.user = user;
-    driver.scheduler().submit(its_stream, std::move(job));
+    driver.scheduler().submit(its_stream.stream, std::move(job));
   });
 }
 
@@ -173,24 +163,26 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
+    const StreamObject its_stream = driver.stream_of(stream);
     const auto object = driver.find(event);
     const bool external = flags == CU_EVENT_RECORD_EXTERNAL;
     require(external || flags == CU_EVENT_RECORD_DEFAULT);
-    require(object->context == context, CUDA_ERROR_INVALID_HANDLE);
-    const auto its_stream = driver.find_stream(stream, context);
-    refuse_shared_node(driver, *context, *its_stream, *object, external);
-    if (capture_record(driver, *context, its_stream, event, object, external)) return;
+    require(object->context == its_stream.context, CUDA_ERROR_INVALID_HANDLE);
+    refuse_shared_node(its_stream, *object, external);
+    if (capture_record(driver, its_stream, event, object, external)) return;
     require(!external);  // cuda.h: for streams that capture
-    record_event(driver, *object, its_stream);
+    record_event(driver, *object, its_stream.stream);
   });
 }
 
 CUresult cuEventQuery(CUevent event) {
   return entry([&] {
-    const auto object = Driver::get().find(event);
+    Driver& driver = Driver::get();
+    const auto object = driver.find(event);
     refuse_captured(*object);
-    require(is_reached(awaited_point(*object)), CUDA_ERROR_NOT_READY);
+    const AwaitedPoint point = awaited_point(*object);
+    require(point.own != nullptr ? driver.scheduler().is_passed(*point.own) : is_reached(point),
+            CUDA_ERROR_NOT_READY);
     check_fault(*object->context);
   });
 }

@@ -18,20 +18,20 @@ namespace {
 CUresult run(CUstream stream, std::span<const CUstreamBatchMemOpParams> operations, unsigned flags) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    const auto its_stream = driver.find_stream(stream, context);
+    const StreamObject its_stream = driver.stream_of(stream);
     require(operations.empty() || operations.data() != nullptr);
     check_operations(operations, flags);
-    if (is_capturing(driver, *context, *its_stream)) {
+    if (is_capturing(its_stream)) {
       if (operations.empty()) return;
       CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 params{};
+      params.ctx = driver.contexts().handle_of(its_stream.context->id);
       params.count = static_cast<unsigned>(operations.size());
       params.paramArray = const_cast<CUstreamBatchMemOpParams*>(operations.data());
       return record(driver, its_stream, batch_contents(driver, params));
     }
     std::vector<std::unique_ptr<engine::Command>> commands;
     append_commands(driver, operations, commands);
-    driver.scheduler().submit_all(its_stream, std::move(commands), nullptr);
+    driver.scheduler().submit_all(its_stream.stream, std::move(commands), nullptr);
   });
 }
 
@@ -105,32 +105,31 @@ CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMem
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void* user, unsigned flags) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
+    const StreamObject its_stream = driver.stream_of(stream);
     require(function != nullptr && flags == 0);
-    const auto its_stream = driver.find_stream(stream, context);
-    refuse_capturing(driver, *context, *its_stream);
-    const auto callback = std::make_shared<Callback>(Callback{function, stream, user, context});
+    refuse_capturing(its_stream);
+    const auto callback = std::make_shared<Callback>(Callback{function, stream, user, its_stream.context});
     engine::HostJob job;
     job.function = &call;
     job.user = callback.get();
     job.keep = callback;
     job.after_fault = true;
-    driver.scheduler().submit(its_stream, std::move(job));
+    driver.scheduler().submit(its_stream.stream, std::move(job));
   });
 }
 
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr pointer, std::size_t bytes, unsigned flags) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    const auto its_stream = driver.find_stream(stream, context);
+    const StreamObject its_stream = driver.stream_of(stream);
     require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE);
-    require(flags != CU_MEM_ATTACH_SINGLE || its_stream != context->domain->legacy_stream());
+    require(flags != CU_MEM_ATTACH_SINGLE ||
+            its_stream.stream != its_stream.context->domain->legacy_stream());
     const auto allocation = driver.memory().find(reinterpret_cast<const void*>(pointer));
     require(allocation != nullptr && allocation->kind == engine::AllocationKind::managed);
     require(allocation->base == reinterpret_cast<const std::byte*>(pointer));
     require(bytes == 0 || bytes == allocation->bytes);
     // Host and device see managed memory at any time here: there is nothing to associate.
-    refuse_capturing(driver, *context, *its_stream);
+    refuse_capturing(its_stream);
   });
 }

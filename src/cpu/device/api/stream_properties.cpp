@@ -15,14 +15,6 @@ using namespace quern::cpu;
 
 namespace {
 
-/// A stream of any context, or a special one of the current context.
-StreamObject stream_of(Driver& driver, CUstream stream) {
-  if (stream != nullptr && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD)
-    return *driver.find(stream);
-  const auto context = driver.current();
-  return {context, driver.find_stream(stream, context)};
-}
-
 /// The attributes that were set, by their id. Hints that are only kept, but for the priority.
 using Attributes = std::map<int, CUlaunchAttributeValue>;
 
@@ -95,7 +87,7 @@ CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
   return entry([&] {
     Driver& driver = Driver::get();
     require(id != nullptr);
-    *id = stream_of(driver, stream).stream->id();
+    *id = driver.stream_of_even_failed(stream).stream->id();
   });
 }
 
@@ -103,7 +95,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   return entry([&] {
     Driver& driver = Driver::get();
     require(context != nullptr);
-    *context = driver.contexts().handle_of(stream_of(driver, stream).context->id);
+    *context = driver.contexts().handle_of(driver.stream_of_even_failed(stream).context->id);
   });
 }
 
@@ -111,7 +103,7 @@ CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* gree
   return entry([&] {
     Driver& driver = Driver::get();
     require(context != nullptr && green != nullptr);
-    *context = driver.contexts().handle_of(stream_of(driver, stream).context->id);
+    *context = driver.contexts().handle_of(driver.stream_of_even_failed(stream).context->id);
     *green = nullptr;  // this device has no green contexts
   });
 }
@@ -120,14 +112,14 @@ CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
   return entry([&] {
     Driver& driver = Driver::get();
     require(device != nullptr);
-    *device = static_cast<CUdevice>(stream_of(driver, stream).context->device);
+    *device = static_cast<CUdevice>(driver.stream_of_even_failed(stream).context->device);
   });
 }
 
 CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID id, CUstreamAttrValue* value) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto its_stream = driver.find_stream(stream, driver.current());
+    const auto its_stream = driver.stream_of(stream).stream;
     require(value != nullptr);
     check(id);
     const Attributes attributes = all().get(its_stream);
@@ -140,7 +132,7 @@ CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID id, CUstreamAttrVa
 CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID id, const CUstreamAttrValue* value) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto its_stream = driver.find_stream(stream, driver.current());
+    const auto its_stream = driver.stream_of(stream).stream;
     require(value != nullptr);
     check(id, *value);
     if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
@@ -154,10 +146,9 @@ CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID id, const CUstream
 CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    const auto target = driver.find_stream(to, context);
-    const auto source = driver.find_stream(from, context);
-    target->set_priority(source->priority());
-    all().set(target, all().get(source));
+    const StreamObject target = driver.stream_of(to), source = driver.stream_of(from);
+    require(target.context == source.context, CUDA_ERROR_INVALID_HANDLE);
+    target.stream->set_priority(source.stream->priority());
+    all().set(target.stream, all().get(source.stream));
   });
 }

@@ -12,14 +12,14 @@ namespace {
 CUresult now(const Work& work) {
   return entry([&] {
     Driver& driver = Driver::get();
-    enqueue_synchronous(driver, driver.current(), work);
+    enqueue_synchronous(driver, work);
   });
 }
 
 CUresult async(CUstream stream, const Work& work) {
   return entry([&] {
     Driver& driver = Driver::get();
-    enqueue(driver, driver.current(), stream, work);
+    enqueue(driver, driver.stream_of(stream), work);
   });
 }
 

@@ -25,9 +25,7 @@ struct Capture {
 namespace {
 
 /// A stream that captures.
-struct Capturing {
-  std::shared_ptr<engine::Stream> stream;
-  std::shared_ptr<ContextState> context;
+struct Capturing : StreamObject {
   std::shared_ptr<Capture> capture;
   std::vector<Edge> dependencies;  ///< of the next node
   std::vector<CUgraphNode> told_nodes;
@@ -59,11 +57,11 @@ void require_valid(const Capture& capture) {
 }
 
 /// Throws Failure if the stream is the legacy one and a blocking stream of its context captures.
-void check_implicit(const ContextState& context, const engine::Stream& stream, bool invalidate) {
-  if (&stream != context.domain->legacy_stream().get()) return;
+void check_implicit(const StreamObject& stream, bool invalidate) {
+  if (stream.stream != stream.context->domain->legacy_stream()) return;
   bool found = false;
   for (const Capturing& each : all()) {
-    if (each.context.get() != &context || !each.stream->blocking()) continue;
+    if (each.context != stream.context || !each.stream->blocking()) continue;
     found = true;
     if (invalidate) each.capture->invalid = true;
   }
@@ -107,30 +105,30 @@ std::shared_ptr<Graph> close(Driver& driver, Capture& capture, bool keep_graph) 
 
 }  // namespace
 
-bool is_capturing(Driver&, const ContextState& context, const engine::Stream& stream) {
+bool is_capturing(const StreamObject& stream) {
   if (none()) return false;
   const base::LockGuard lock(graph_mutex());
-  check_implicit(context, stream, true);
-  const Capturing* const found = find(stream);
+  check_implicit(stream, true);
+  const Capturing* const found = find(*stream.stream);
   if (found == nullptr) return false;
   require_valid(*found->capture);
   return true;
 }
 
-void record(Driver& driver, const std::shared_ptr<engine::Stream>& stream, NodeContents contents) {
+void record(Driver& driver, const StreamObject& stream, NodeContents contents) {
   const base::LockGuard lock(graph_mutex());
-  Capturing* const found = find(*stream);
+  Capturing* const found = find(*stream.stream);
   require(found != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);  // another thread has ended it meanwhile
   require_valid(*found->capture);
   GraphNode& node = add_node(driver, *found->capture->graph, found->dependencies, std::move(contents));
   found->dependencies = {{&node, {}}};
 }
 
-void refuse_capturing(Driver&, const ContextState& context, const engine::Stream& stream) {
+void refuse_capturing(const StreamObject& stream) {
   if (none()) return;
   const base::LockGuard lock(graph_mutex());
-  check_implicit(context, stream, true);
-  const Capturing* const found = find(stream);
+  check_implicit(stream, true);
+  const Capturing* const found = find(*stream.stream);
   if (found == nullptr) return;
   require_valid(*found->capture);
   found->capture->invalid = true;
@@ -178,10 +176,9 @@ void refuse_captured(EventObject& event) {
   fail(CUDA_ERROR_CAPTURED_EVENT);
 }
 
-bool capture_record(Driver& driver, const ContextState& context,
-                    const std::shared_ptr<engine::Stream>& stream, CUevent handle,
+bool capture_record(Driver& driver, const StreamObject& stream, CUevent handle,
                     const std::shared_ptr<EventObject>& event, bool external) {
-  if (!is_capturing(driver, context, *stream)) return false;
+  if (!is_capturing(stream)) return false;
   if (external) {
     record(driver, stream, EventRecordNode{{handle, event}});
     return true;
@@ -189,7 +186,7 @@ bool capture_record(Driver& driver, const ContextState& context,
   auto point = std::make_shared<CapturedPoint>();
   {
     const base::LockGuard lock(graph_mutex());
-    const Capturing* const found = find(*stream);
+    const Capturing* const found = find(*stream.stream);
     require(found != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     point->capture = found->capture;
     point->nodes = found->dependencies;
@@ -199,10 +196,9 @@ bool capture_record(Driver& driver, const ContextState& context,
   return true;
 }
 
-bool capture_wait(Driver& driver, const std::shared_ptr<ContextState>& context,
-                  const std::shared_ptr<engine::Stream>& stream, CUevent handle,
+bool capture_wait(Driver& driver, const StreamObject& stream, CUevent handle,
                   const std::shared_ptr<EventObject>& event, bool external) {
-  const bool capturing = is_capturing(driver, *context, *stream);
+  const bool capturing = is_capturing(stream);
   if (external) {
     if (capturing) record(driver, stream, EventWaitNode{{handle, event}});
     return capturing;
@@ -214,7 +210,7 @@ bool capture_wait(Driver& driver, const std::shared_ptr<ContextState>& context,
   }
   if (!capturing && captured == nullptr) return false;
   const base::LockGuard lock(graph_mutex());
-  Capturing* const found = find(*stream);
+  Capturing* const found = find(*stream.stream);
   if (captured == nullptr || captured->capture->ended) {
     require(found != nullptr, CUDA_ERROR_CAPTURED_EVENT);
     found->capture->invalid = true;
@@ -222,8 +218,8 @@ bool capture_wait(Driver& driver, const std::shared_ptr<ContextState>& context,
   }
   require_valid(*captured->capture);
   if (found == nullptr) {
-    require(stream != context->domain->legacy_stream(), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-    all().push_back({stream, context, captured->capture, captured->nodes, {}, {}});
+    require(stream.stream != stream.context->domain->legacy_stream(), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    all().push_back({stream, captured->capture, captured->nodes, {}, {}});
     note_count();
     return true;
   }
@@ -236,34 +232,33 @@ bool capture_wait(Driver& driver, const std::shared_ptr<ContextState>& context,
   return true;
 }
 
-void begin_capture(Driver& driver, const std::shared_ptr<ContextState>& context,
-                   const std::shared_ptr<engine::Stream>& stream, CUstreamCaptureMode mode,
+void begin_capture(Driver& driver, const StreamObject& stream, CUstreamCaptureMode mode,
                    std::shared_ptr<Graph> graph, std::vector<Edge> dependencies) {
   require(mode == CU_STREAM_CAPTURE_MODE_GLOBAL || mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ||
           mode == CU_STREAM_CAPTURE_MODE_RELAXED);
-  require(stream != context->domain->legacy_stream(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  require_not_ended(*context);  // forget_context() comes after that
-  require(find(*stream) == nullptr, CUDA_ERROR_ILLEGAL_STATE);
+  require(stream.stream != stream.context->domain->legacy_stream(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  require_not_ended(*stream.context);  // forget_context() comes after that
+  require(find(*stream.stream) == nullptr, CUDA_ERROR_ILLEGAL_STATE);
   require(graph == nullptr || !is_captured_into(*graph));
   auto capture = std::make_shared<Capture>();
   capture->id = next_capture_id++;
   capture->own_graph = graph == nullptr;
   capture->graph = graph == nullptr ? make_graph(driver) : std::move(graph);
   capture->mode = mode;
-  capture->origin = stream.get();
-  all().push_back({stream, context, std::move(capture), std::move(dependencies), {}, {}});
+  capture->origin = stream.stream.get();
+  all().push_back({stream, std::move(capture), std::move(dependencies), {}, {}});
   note_count();
 }
 
-CUgraph end_capture(Driver& driver, const std::shared_ptr<engine::Stream>& stream) {
+CUgraph end_capture(Driver& driver, const StreamObject& stream) {
   std::shared_ptr<Graph> graph;  // may be destroyed after the lock
   const base::LockGuard lock(graph_mutex());
-  Capturing* const found = find(*stream);
+  Capturing* const found = find(*stream.stream);
   require(found != nullptr, CUDA_ERROR_ILLEGAL_STATE);
   const std::shared_ptr<Capture> capture = found->capture;
   require(capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED || capture->thread == std::this_thread::get_id(),
           CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-  require(capture->origin == stream.get(), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+  require(capture->origin == stream.stream.get(), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
   const bool joined = is_joined(*capture, found->dependencies);
   const bool valid = joined && !capture->invalid;
   graph = close(driver, *capture, valid);
@@ -308,12 +303,12 @@ void forget_context(const ContextState& context) {
   note_count();
 }
 
-CaptureInfo capture_info(const ContextState& context, const engine::Stream& stream) {
+CaptureInfo capture_info(const StreamObject& stream) {
   CaptureInfo info;
   if (none()) return info;
   const base::LockGuard lock(graph_mutex());
-  check_implicit(context, stream, false);
-  Capturing* const found = find(stream);
+  check_implicit(stream, false);
+  Capturing* const found = find(*stream.stream);
   if (found == nullptr) return info;
   if (found->capture->invalid) {
     info.status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;

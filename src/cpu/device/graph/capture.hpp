@@ -25,11 +25,11 @@ struct CapturedPoint {
 
 /// For a call that queues work: true if the stream captures it. Throws Failure for an invalidated capture,
 /// and for the legacy stream while a blocking stream of the context captures.
-bool is_capturing(Driver& driver, const ContextState& context, const engine::Stream& stream);
+bool is_capturing(const StreamObject& stream);
 /// Adds a node to the graph that `stream` captures into.
-void record(Driver& driver, const std::shared_ptr<engine::Stream>& stream, NodeContents contents);
+void record(Driver& driver, const StreamObject& stream, NodeContents contents);
 /// For a call that waits for the stream, or cannot be captured: throws Failure if the stream captures.
-void refuse_capturing(Driver& driver, const ContextState& context, const engine::Stream& stream);
+void refuse_capturing(const StreamObject& stream);
 /// The same for all streams of the context.
 void refuse_capturing(const ContextState& context);
 /// For a call that may be unsafe while streams capture: throws Failure if the capture modes forbid it.
@@ -38,21 +38,18 @@ void refuse_unsafe_call();
 void refuse_captured(EventObject& event);
 
 /// True if the event is recorded in a capture, so that nothing is left to do. Throws Failure.
-bool capture_record(Driver& driver, const ContextState& context,
-                    const std::shared_ptr<engine::Stream>& stream, CUevent handle,
+bool capture_record(Driver& driver, const StreamObject& stream, CUevent handle,
                     const std::shared_ptr<EventObject>& event, bool external);
 /// True if the wait is captured. Throws Failure.
-bool capture_wait(Driver& driver, const std::shared_ptr<ContextState>& context,
-                  const std::shared_ptr<engine::Stream>& stream, CUevent handle,
+bool capture_wait(Driver& driver, const StreamObject& stream, CUevent handle,
                   const std::shared_ptr<EventObject>& event, bool external);
 
 /// Under graph_mutex(): a capture into a new graph if `graph` is null, otherwise into it, after
 /// `dependencies`. Throws Failure.
-void begin_capture(Driver& driver, const std::shared_ptr<ContextState>& context,
-                   const std::shared_ptr<engine::Stream>& stream, CUstreamCaptureMode mode,
+void begin_capture(Driver& driver, const StreamObject& stream, CUstreamCaptureMode mode,
                    std::shared_ptr<Graph> graph, std::vector<Edge> dependencies);
 /// Throws Failure; the capture has ended also then, unless the call is not for this stream or thread.
-CUgraph end_capture(Driver& driver, const std::shared_ptr<engine::Stream>& stream);
+CUgraph end_capture(Driver& driver, const StreamObject& stream);
 /// A stream that is destroyed invalidates its capture.
 void forget_stream(const engine::Stream& stream);
 /// Ends the captures of the streams of a context that has ended.
@@ -67,7 +64,7 @@ struct CaptureInfo {
   std::size_t count = 0;
 };
 /// Throws Failure for the legacy stream while a blocking stream captures.
-CaptureInfo capture_info(const ContextState& context, const engine::Stream& stream);
+CaptureInfo capture_info(const StreamObject& stream);
 /// Under graph_mutex(). Throws Failure.
 void update_dependencies(const engine::Stream& stream, const std::vector<Edge>& dependencies, bool replace);
 

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "base/held_signal.hpp"
+
 namespace quern::cpu::device {
 namespace {
 
@@ -87,6 +89,7 @@ std::string dot_text(const Graph& graph, unsigned flags) {
 }
 
 bool write_text(const char* path, const std::string& text) {
+  const base::HeldSignal quiet(SIGXFSZ);
   std::FILE* const file = std::fopen(path, "w");
   if (file == nullptr) return false;
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();

@@ -19,15 +19,6 @@ void check_context(Driver& driver, CUcontext context) {
     driver.contexts().device_of(context);
 }
 
-/// A scope in which that context is current.
-class ContextPushed {
- public:
-  explicit ContextPushed(CUcontext context) { context_stack().push_back(context); }
-  ~ContextPushed() { context_stack().pop_back(); }
-  ContextPushed(const ContextPushed&) = delete;
-  ContextPushed& operator=(const ContextPushed&) = delete;
-};
-
 /// Finds the memory that the work names, also what graphs allocate before it runs.
 template <class Check>
 void check_memory(Driver& driver, const Check& check) {
@@ -64,10 +55,9 @@ CUfunction function_handle(Driver& driver, const CUDA_KERNEL_NODE_PARAMS& params
   if (params.func != nullptr) return params.func;
   require(params.kern != nullptr);
   const auto kernel = driver.find(params.kern);
-  if (params.ctx == nullptr) return function_of(driver, *kernel);
-  driver.contexts().device_of(params.ctx);
-  const ContextPushed scope(params.ctx);
-  return function_of(driver, *kernel);
+  const auto context = driver.contexts().state_of(Contexts::or_current(params.ctx));
+  check_fault(*context);
+  return function_of(driver, *kernel, context);
 }
 
 LaunchRequest request_of(const LaunchWork& work) {
@@ -165,8 +155,8 @@ BatchNode batch_contents(Driver& driver, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2&
   return node;
 }
 
-AllocNode alloc_contents(Driver& driver, CUDA_MEM_ALLOC_NODE_PARAMS_v2& params) {
-  const auto context = driver.current();
+AllocNode alloc_contents(Driver& driver, const std::shared_ptr<ContextState>& context,
+                         CUDA_MEM_ALLOC_NODE_PARAMS_v2& params) {
   require(params.bytesize > 0 && params.poolProps.allocType == CU_MEM_ALLOCATION_TYPE_PINNED);
   require(params.poolProps.handleTypes == CU_MEM_HANDLE_TYPE_NONE, CUDA_ERROR_NOT_SUPPORTED);
   require(params.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE);

@@ -25,7 +25,8 @@ Node event_contents(Driver& driver, CUevent event) {
   return Node{{event, std::move(found)}};
 }
 BatchNode batch_contents(Driver& driver, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2& params);
-AllocNode alloc_contents(Driver& driver, CUDA_MEM_ALLOC_NODE_PARAMS_v2& params);
+AllocNode alloc_contents(Driver& driver, const std::shared_ptr<ContextState>& context,
+                         CUDA_MEM_ALLOC_NODE_PARAMS_v2& params);
 FreeNode free_contents(CUdeviceptr pointer);
 
 /// Those of an attribute of a kernel node, checked; cooperative launches are checked again.

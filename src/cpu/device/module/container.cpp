@@ -12,6 +12,7 @@
 
 #include "cpu/device/driver.hpp"
 #include "cpu/device/module/lz4.hpp"
+#include "cpu/engine/host_pages.hpp"
 
 namespace quern::cpu::device {
 namespace {
@@ -79,10 +80,36 @@ Refusal damaged(const std::string& name, std::string_view what) {
                 "make it anew");
 }
 
+/// The size of the fat binary that begins there, with its header.
+std::optional<std::uint64_t> said_bytes(std::string_view bytes) noexcept {
+  const std::optional<FatHeader> header = read_at<FatHeader>(bytes, 0);
+  std::uint64_t size = 0;
+  if (!header || header->magic != kFatBinaryMagic ||
+      __builtin_add_overflow(header->bytes, header->header_bytes, &size))
+    return std::nullopt;
+  return size;
+}
+
+/// The memory at an address; empty if it cannot be read. Where that cannot be found out, the caller vouches
+/// for it.
+std::string_view readable_at(const void* address, std::uint64_t bytes) {
+  const bool can =
+      engine::host_access(address, bytes).value_or(engine::HostAccess::read) != engine::HostAccess::none;
+  return can ? std::string_view(static_cast<const char*>(address), bytes) : std::string_view();
+}
+
 struct Entry {
   EntryHeader header;
   std::string_view payload;
 };
+
+/// False if the compressed bytes cannot become a text of that size.
+bool may_become(std::string_view compressed, const EntryHeader& header) {
+  constexpr std::uint64_t kMostLz4Ratio = 255;  // a byte of a length stands for that many at most
+  if ((header.flags & kLz4Flag) != 0) return header.decompressed_bytes / kMostLz4Ratio <= compressed.size();
+  const unsigned long long said = ZSTD_getFrameContentSize(compressed.data(), compressed.size());
+  return said == ZSTD_CONTENTSIZE_UNKNOWN || said == header.decompressed_bytes;
+}
 
 std::optional<std::string> text_of(const Entry& entry) {
   const EntryHeader& header = entry.header;
@@ -91,6 +118,7 @@ std::optional<std::string> text_of(const Entry& entry) {
   if (header.compressed_bytes > entry.payload.size() || header.decompressed_bytes > kMostTextBytes)
     return std::nullopt;
   const std::string_view compressed = entry.payload.substr(0, header.compressed_bytes);
+  if (!may_become(compressed, header)) return std::nullopt;
   std::string text(header.decompressed_bytes, '\0');
   if ((header.flags & kLz4Flag) != 0) {
     if (!decompress_lz4(compressed, text)) return std::nullopt;
@@ -142,18 +170,23 @@ Container container_of(std::string_view bytes) noexcept {
   return magic == kElfMagic ? Container::elf : Container::none;
 }
 
-std::string_view fat_binary_at(const void* image) noexcept {
-  FatHeader header;
-  std::memcpy(&header, image, sizeof header);
-  return {static_cast<const char*>(image), header.header_bytes + header.bytes};
+std::string_view first_fat_binary(std::string_view bytes) noexcept {
+  const std::optional<std::uint64_t> size = said_bytes(bytes);
+  return size && *size <= bytes.size() ? bytes.substr(0, *size) : std::string_view();
 }
 
-std::string_view wrapped_fat_binary(const void* wrapper) noexcept {
+std::string_view fat_binary_at(const void* image) {
+  const std::optional<std::uint64_t> size = said_bytes(readable_at(image, sizeof(FatHeader)));
+  return size ? readable_at(image, *size) : std::string_view();
+}
+
+std::string_view wrapped_fat_binary(const void* wrapper) {
+  constexpr std::size_t kAddressOffset = 8;
   const void* image = nullptr;
-  std::memcpy(&image, static_cast<const char*>(wrapper) + 8, sizeof image);
-  std::uint32_t magic = 0;
-  if (image != nullptr) std::memcpy(&magic, image, sizeof magic);
-  return magic == kFatBinaryMagic ? fat_binary_at(image) : std::string_view();
+  const std::string_view bytes = readable_at(wrapper, kAddressOffset + sizeof image);
+  if (bytes.empty()) return {};
+  std::memcpy(&image, bytes.data() + kAddressOffset, sizeof image);
+  return fat_binary_at(image);
 }
 
 std::variant<std::vector<NamedPtx>, Refusal> ptx_of_fat_binaries(std::string_view bytes,

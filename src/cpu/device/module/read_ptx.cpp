@@ -98,9 +98,9 @@ std::optional<Refusal> check_variables(const ptx::Module& module) {
 
 }  // namespace
 
-std::variant<ImageText, Refusal> text_of_image(const void* image) {
+std::variant<ImageText, Refusal> text_of_image(const Image& image) {
   // Byte by byte: a text may be shorter than four.
-  const char* const bytes = static_cast<const char*>(image);
+  const char* const bytes = static_cast<const char*>(image.address);
   std::size_t count = 0;
   while (count < 4 && bytes[count] != '\0') ++count;
   std::string_view fat_binary;
@@ -113,10 +113,10 @@ std::variant<ImageText, Refusal> text_of_image(const void* image) {
                     "the image is machine code for a GPU (cubin); the CPU device loads PTX",
                     "load the PTX of the module instead");
     case Container::fat_binary:
-      fat_binary = fat_binary_at(image);
+      fat_binary = image.bytes ? first_fat_binary({bytes, *image.bytes}) : fat_binary_at(bytes);
       break;
     case Container::wrapper:
-      fat_binary = wrapped_fat_binary(image);
+      if (!image.bytes) fat_binary = wrapped_fat_binary(bytes);  // in a file, it has no address
       break;
   }
   auto found = ptx_of_fat_binaries(fat_binary, std::string(kFileName));

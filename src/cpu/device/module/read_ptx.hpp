@@ -3,8 +3,10 @@
 
 #include <cuda.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -70,7 +72,13 @@ struct TextStats {
 };
 TextStats text_stats();
 
-/// The text of a module image, which is a NUL-terminated PTX text or a fat binary (with or without wrapper).
+/// A module image: a NUL-terminated PTX text or a fat binary, in memory also through a wrapper.
+struct Image {
+  const void* address = nullptr;
+  std::optional<std::size_t> bytes{};  ///< of a file's content, behind which there is a NUL; else not known
+};
+
+/// The text of a module image.
 struct ImageText {
   std::string unpacked;    ///< out of a container
   std::string_view given;  ///< if the image is the text itself
@@ -78,6 +86,6 @@ struct ImageText {
   std::string_view view() const noexcept { return given.data() != nullptr ? given : unpacked; }
 };
 /// A Refusal for machine code, which is not terminated, and for fat binaries without PTX that runs here.
-std::variant<ImageText, Refusal> text_of_image(const void* image);
+std::variant<ImageText, Refusal> text_of_image(const Image& image);
 
 }  // namespace quern::cpu::device

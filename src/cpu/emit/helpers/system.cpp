@@ -36,6 +36,8 @@ std::span<const Helper> system_helpers() {
       {"quern_cpu_global_timer", reinterpret_cast<void*>(&engine::quern_cpu_global_timer)},
       {"quern_cpu_nanosleep", reinterpret_cast<void*>(&engine::quern_cpu_nanosleep)},
       QUERN_HELPER(quern_cpu_host_calls),
+      {"quern_cpu_open_pending", reinterpret_cast<void*>(&engine::quern_cpu_open_pending)},
+      {"quern_cpu_apply_pending", reinterpret_cast<void*>(&engine::quern_cpu_apply_pending)},
       {"quern_cpu_trap", reinterpret_cast<void*>(&engine::quern_cpu_trap)},
       // The code generator emits calls of these for large copies.
       {"memcpy",

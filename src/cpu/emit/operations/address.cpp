@@ -97,6 +97,7 @@ Value* extended_coefficient(Context& context, const analysis::Term& term) {
 /// The pattern's base plus the terms with runtime coefficients, in `lane`.
 Value* runtime_base(const Access& access, unsigned lane) {
   llvm::IRBuilder<>& b = access.context.builder();
+  if (access.base != nullptr) return access.base;
   Value* base = access.context.scalar(access.address);
   for (const analysis::Term& term : access.context.pattern(access.address).terms) {
     if (term.coefficient == ir::kNone || term.offsets[lane] == 0) continue;
@@ -224,6 +225,40 @@ Value* advance(Context& context, Value* pointer, std::int64_t bytes) {
   if (bytes == 0) return pointer;
   return context.builder().CreateConstGEP1_64(context.builder().getInt8Ty(), pointer,
                                               static_cast<std::uint64_t>(bytes));
+}
+
+std::optional<NearAccess> near_access(const Access& access) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  const analysis::LanePattern& pattern = c.pattern(access.address);
+  if (pattern.kind != LanePatternKind::offset32) return std::nullopt;
+  const analysis::LanePattern& index = c.pattern(pattern.index);
+  const std::uint32_t width = ir::bit_size(c.function()[pattern.index].type);
+  if (index.kind != LanePatternKind::affine || index.terms.size() != 1 || width > 32 ||
+      index.terms[0].coefficient != ir::kNone)
+    return std::nullopt;
+  analysis::LanePattern near;
+  near.kind = LanePatternKind::affine;
+  near.terms = index.terms;
+  for (std::int64_t& offset : near.terms[0].offsets) offset *= pattern.scale;
+  NearAccess result{access, nullptr};
+  result.access.layout = layout_of(near, access.bytes(), access.compact() ? kCompactReach : kWideReach);
+  if (result.access.layout.kind != LayoutKind::segments) return std::nullopt;
+
+  const auto [least, most] = std::ranges::minmax(index.terms[0].offsets);
+  Value* const first = c.scalar(pattern.index);
+  Value* const wide =
+      pattern.index_signed ? b.CreateSExt(first, b.getInt64Ty()) : b.CreateZExt(first, b.getInt64Ty());
+  const auto holds = [&](std::int64_t offset) -> Value* {
+    Value* const there = b.CreateAdd(wide, b.getInt64(static_cast<std::uint64_t>(offset)));
+    Value* const narrow = b.CreateTrunc(there, first->getType());
+    return b.CreateICmpEQ(there, pattern.index_signed ? b.CreateSExt(narrow, b.getInt64Ty())
+                                                      : b.CreateZExt(narrow, b.getInt64Ty()));
+  };
+  result.near = b.CreateAnd(holds(least), holds(most));
+  result.access.base = b.CreateAdd(c.scalar(access.address),
+                                   b.CreateMul(wide, b.getInt64(static_cast<std::uint64_t>(pattern.scale))));
+  return result;
 }
 
 Value* uniform_pointer(const Access& access) {

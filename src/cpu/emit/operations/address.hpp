@@ -32,6 +32,7 @@ struct Access {
   unsigned count;  ///< elements a lane
   std::int64_t displacement;
   Layout layout;
+  llvm::Value* base = nullptr;  ///< i64: the address of lane 0, if it is not that of the pattern
 
   unsigned bytes() const { return element_bytes * count; }
   /// True if the window is compact: at most kCompactReachBytes may be added to a checked address.
@@ -45,6 +46,14 @@ struct Access {
   /// branch for each lane).
   bool masks_natively() const;
 };
+
+/// An access with 32-bit indices that have known differences: a few vectors, unless the index wraps.
+struct NearAccess {
+  Access access;      ///< as if no index wraps
+  llvm::Value* near;  ///< i1: no index wraps
+};
+/// Returns nothing if the layout of `access` says all already, or the index varies. Emits code.
+std::optional<NearAccess> near_access(const Access& access);
 
 /// Returns the pointer of a uniform address.
 llvm::Value* uniform_pointer(const Access& access);

@@ -36,6 +36,7 @@ class LaneArray {
 class LanePlaces {
  public:
   explicit LanePlaces(const Access& access);
+  LanePlaces(Context& c, const LanePointers& pointers) : pointers_(pointers), index_(c, pointers.index) {}
   llvm::Value* at(llvm::IRBuilder<>& b, llvm::Value* lane);
   void release(Context& c) const { index_.release(c); }
 

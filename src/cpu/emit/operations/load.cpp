@@ -197,6 +197,24 @@ bool has_backwards(const Layout& layout) {
   return false;
 }
 
+Elements load_lanes(const Access& access);
+
+/// Loads a few vectors, or gathers if an index wraps.
+Elements load_near(const Access& access, const NearAccess& near) {
+  Context& c = access.context;
+  Elements vectors, gathered;
+  const Parts ends = choose(
+      c, near.near, [&] { vectors = load_lanes(near.access); }, [&] { gathered = load_gathered(access); });
+  Elements elements;
+  for (unsigned element = 0; element < access.count; ++element) {
+    llvm::PHINode* const either = c.builder().CreatePHI(gathered[element]->getType(), 2);
+    either->addIncoming(vectors[element], ends.first);
+    either->addIncoming(gathered[element], ends.second);
+    elements.push_back(either);
+  }
+  return elements;
+}
+
 Elements load_lanes(const Access& access) {
   const bool full = access.context.full();
   // If lanes run backwards, the elements of a lane still run forwards, so a gather loads them.
@@ -205,6 +223,8 @@ Elements load_lanes(const Access& access) {
     return load_segments(access);
   if (access.layout.kind == LayoutKind::strided && access.count == 1 && full && access.masks_natively())
     return load_strided(access);
+  if (access.base == nullptr && (full || access.masks_natively()))
+    if (const std::optional<NearAccess> near = near_access(access)) return load_near(access, *near);
   return load_gathered(access);
 }
 

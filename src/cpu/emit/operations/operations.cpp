@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of operations, and code that all elementwise operations share.
+#include "cpu/emit/operations/atomic/settle.hpp"
 #include "cpu/emit/operations/operands.hpp"
 
 #include <llvm/IR/Constants.h>
@@ -84,6 +85,7 @@ llvm::Constant* constant_of(Context& context, ir::Type type, std::uint64_t value
 void emit_operation(Context& context, ir::Value value) {
   const Row* const row = row_of(context.function()[value].op);
   assert(row != nullptr && "refused at load: can_emit");
+  settle(context, value);
   if (row->emitter != nullptr) {
     row->emitter(context, value);
   } else if (begins_offset(context, value)) {

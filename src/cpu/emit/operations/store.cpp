@@ -119,16 +119,7 @@ void store_segments(const Access& access, ir::Value store) {
   };
   Value* const streamed = streams(access, store, bases);
   if (streamed == nullptr) return store_cached();
-  Context& c = access.context;
-  llvm::BasicBlock* const from = c.builder().GetInsertBlock();
-  llvm::BasicBlock* const past = c.new_block("streamed");
-  store_streamed(access, bases, elements);
-  llvm::BasicBlock* const cached = c.new_block("cached");
-  store_cached();
-  llvm::BasicBlock* const end = c.new_block("stored");
-  llvm::IRBuilder<>(from).CreateCondBr(streamed, past, cached);
-  llvm::IRBuilder<>(past).CreateBr(end);
-  llvm::IRBuilder<>(cached).CreateBr(end);
+  choose(access.context, streamed, [&] { store_streamed(access, bases, elements); }, store_cached);
 }
 
 /// A segment with one address needs its highest running lane, which is known only if all lanes run. If lanes
@@ -138,10 +129,19 @@ bool can_store(const Access& access, const Segment& segment) {
   return (segment.step > 0 || access.count == 1) && (access.context.full() || access.masks_natively());
 }
 
+bool can_store_segments(const Access& access) {
+  return access.layout.kind == LayoutKind::segments &&
+         std::ranges::all_of(access.layout.segments,
+                             [&](const Segment& segment) { return can_store(access, segment); });
+}
+
 void store_lanes(const Access& access, ir::Value store) {
-  bool segments = access.layout.kind == LayoutKind::segments;
-  for (const Segment& segment : access.layout.segments) segments = segments && can_store(access, segment);
-  return segments ? store_segments(access, store) : store_scattered(access);
+  if (can_store_segments(access)) return store_segments(access, store);
+  const std::optional<NearAccess> near = near_access(access);
+  if (!near || !can_store_segments(near->access)) return store_scattered(access);
+  choose(
+      access.context, near->near, [&] { store_segments(near->access, store); },
+      [&] { store_scattered(access); });
 }
 
 void emit_store(Context& context, ir::Value value) {

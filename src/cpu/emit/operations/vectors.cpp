@@ -114,6 +114,23 @@ void release(Context& context, std::initializer_list<llvm::Value*> variables) {
     if (llvm::isa<llvm::AllocaInst>(variable)) context.builder().CreateLifetimeEnd(variable);
 }
 
+Parts choose(Context& context, llvm::Value* condition, llvm::function_ref<void()> first,
+             llvm::function_ref<void()> second) {
+  llvm::IRBuilder<>& b = context.builder();
+  llvm::BasicBlock* const from = b.GetInsertBlock();
+  llvm::BasicBlock* const begin = context.new_block("first");
+  first();
+  Parts parts{b.GetInsertBlock(), nullptr};
+  llvm::BasicBlock* const other = context.new_block("second");
+  second();
+  parts.second = b.GetInsertBlock();
+  llvm::BasicBlock* const end = context.new_block("both");
+  llvm::IRBuilder<>(from).CreateCondBr(condition, begin, other);
+  llvm::IRBuilder<>(parts.first).CreateBr(end);
+  llvm::IRBuilder<>(parts.second).CreateBr(end);
+  return parts;
+}
+
 void define_scalar(Context& context, ir::Value value, llvm::Value* scalar) {
   context.define(value, context.pattern(value).scalar() ? scalar : splat(context, scalar));
 }

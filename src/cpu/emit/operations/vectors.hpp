@@ -45,6 +45,15 @@ llvm::Value* spill(Context& context, llvm::Value* value);
 /// Must be called after the last use of a scratch variable.
 void release(Context& context, std::initializer_list<llvm::Value*> variables);
 
+/// The ends of the two parts of an operation with two forms, for phis behind it.
+struct Parts {
+  llvm::BasicBlock* first;
+  llvm::BasicBlock* second;
+};
+/// Emits `first`, which runs if `condition` holds, and `second`, and continues behind both.
+Parts choose(Context& context, llvm::Value* condition, llvm::function_ref<void()> first,
+             llvm::function_ref<void()> second);
+
 /// Define `value` in the form that its pattern requires: a scalar is splatted; of a vector, the first running
 /// lane is taken.
 void define_scalar(Context& context, ir::Value value, llvm::Value* scalar);

@@ -12,8 +12,12 @@
 
 namespace quern::cpu::emit {
 
-/// The operation that makes an iteration of the loop so long that the processor does not look past it.
-enum class RoundLength : std::uint8_t { none, barrier, atomics };
+/// The operation that makes an iteration of the loop so long that the processor does not look past it. few:
+/// none, and the loop has few iterations.
+enum class RoundLength : std::uint8_t { none, few, barrier, atomics };
+
+/// The cache to which lines are prefetched.
+enum class Cache : std::uint8_t { first, second };
 
 class Prefetcher : private BodyPart {
  public:
@@ -25,7 +29,10 @@ class Prefetcher : private BodyPart {
 
  private:
   void emit_for_next_block(ir::Value load, const std::vector<unsigned>& lanes);
-  void prefetch(llvm::Value* base, const analysis::LanePattern& where, const std::vector<unsigned>& lanes);
+  void prefetch(llvm::Value* base, const analysis::LanePattern& where, const std::vector<unsigned>& lanes,
+                Cache cache);
+  std::uint64_t blocks_ahead();
+  bool is_short(std::uint32_t loop);
   RoundLength round_length(std::uint32_t loop);
   template <class ConstantPart>
   llvm::Value* sum_since(ir::Value next, ir::Value phi, const ConstantPart& constant_part);
@@ -33,7 +40,9 @@ class Prefetcher : private BodyPart {
 
   Slots& slots_;
   Values& values_;
-  std::map<ir::Value, llvm::Value*> distances_;  ///< by load: from this block's address to the next one's
+  std::map<ir::Value, llvm::Value*> distances_;  ///< by load: from this block's address to a later one's
+  std::uint64_t blocks_ahead_ = 0;               ///< 0: not computed yet
+  std::uint64_t copies_ = 1;                     ///< additions that sum_since() found last
   std::map<std::uint32_t, RoundLength> round_lengths_;  ///< by loop, for those computed so far
 };
 

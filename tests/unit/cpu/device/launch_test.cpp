@@ -304,12 +304,14 @@ TEST_CASE_FIXTURE(Fixture, "free in a kernel takes the heap memory of its own co
   CHECK(cu.cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED);  // the context is lost
 }
 
-TEST_CASE_FIXTURE(Fixture, "after fork the driver is not initialised") {
+TEST_CASE_FIXTURE(Fixture, "after fork the driver is not initialised, but it tells its version") {
   const pid_t child = ::fork();
   if (child == 0) {
     CUcontext current = nullptr;
-    int count = 0;
-    const bool refused = cu.cuInit(0) == CUDA_ERROR_NOT_INITIALIZED &&
+    int count = 0, version = 0;
+    const bool refused = cu.cuDriverGetVersion(&version) == CUDA_SUCCESS && version == 13040 &&
+                         cu.cuDriverGetVersion(nullptr) == CUDA_ERROR_INVALID_VALUE &&
+                         cu.cuInit(0) == CUDA_ERROR_NOT_INITIALIZED &&
                          cu.cuCtxGetCurrent(&current) == CUDA_ERROR_NOT_INITIALIZED &&
                          cu.cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED &&
                          cu.cuCtxSynchronize() == CUDA_ERROR_NOT_INITIALIZED;

@@ -2,10 +2,17 @@
 #include "cpu/engine/printf_format.hpp"
 
 #include <doctest/doctest.h>
+#include <stdio_ext.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <vector>
+
+#include "cpu/engine/output.hpp"
 
 using namespace quern::cpu::engine;
 
@@ -97,4 +104,26 @@ TEST_CASE("printf prints what is no conversion as it stands, and a null string a
 
 TEST_CASE("printf refuses a string that the kernel may not read") {
   CHECK_FALSE(Arguments().add<std::uint64_t>(0x1234).format("%s"));
+}
+
+TEST_CASE("output beyond the limit of file sizes is lost, and no signal is raised") {
+  std::fflush(stdout);
+  const int kept = ::dup(STDOUT_FILENO), file = ::memfd_create("stdout", MFD_CLOEXEC);
+  REQUIRE(::dup2(file, STDOUT_FILENO) >= 0);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  rlimit limit = before;
+  limit.rlim_cur = 10;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);  // SIGXFSZ would end the process
+  Output output;
+  output.write({.text = std::string(100'000, 'x')});
+  output.write({.text = "a line\n"});
+  output.flush();
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::__fpurge(stdout);
+  std::clearerr(stdout);
+  ::dup2(kept, STDOUT_FILENO);
+  ::close(kept);
+  CHECK(::lseek(file, 0, SEEK_END) == 10);
+  ::close(file);
 }

@@ -9,41 +9,12 @@
 #include <vector>
 
 #include "cpu/abi/warps.hpp"
-#include "cpu/engine/output.hpp"
+#include "engine.hpp"
 
 using namespace quern::cpu::engine;
+using quern::cpu::test::Engine;
 
 namespace {
-
-/// A scheduler with two workers; never destroyed, like the real one.
-struct Engine {
-  std::unique_ptr<Window> window;
-  std::unique_ptr<Memory> memory;
-  Output output;
-  std::unique_ptr<Scheduler> scheduler;
-  std::shared_ptr<Domain> domain;
-
-  static Engine& get() {
-    static auto* const engine = new Engine;
-    install_fault_handlers();  // doctest installs its own handlers for every test case
-    return *engine;
-  }
-
- private:
-  Engine() {
-    WindowLayout layout;
-    layout.arena_bytes = std::uint64_t{1} << 30;
-    layout.host_bytes = std::uint64_t{1} << 30;
-    layout.worker_count = 2;
-    window = std::move(*Window::reserve(layout));
-    memory = std::make_unique<Memory>(*window, 1, std::uint64_t{1} << 28, std::uint64_t{1} << 28);
-    std::vector<std::unique_ptr<Worker>> workers;
-    for (std::uint32_t i = 0; i < 2; ++i)
-      workers.push_back(std::move(*Worker::make(i, {window.get(), memory.get(), &output})));
-    scheduler = std::make_unique<Scheduler>(std::move(workers));
-    domain = scheduler->make_domain();
-  }
-};
 
 /// Records the order in which host functions ran.
 struct Log {

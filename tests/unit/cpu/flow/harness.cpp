@@ -19,6 +19,7 @@ thread_local std::jmp_buf* landing = nullptr;
 
 // In the device, the scheduler defines this function. Here a trap returns to TestDevice::launch.
 extern "C" void quern_cpu_yield(WorkerState*) {}
+PendingPlace place_pending(WorkerState&, std::uint32_t, std::uint64_t, std::uint64_t) noexcept { return {}; }
 extern "C" void quern_cpu_nanosleep(std::uint32_t) {}
 extern "C" std::uint64_t quern_cpu_global_timer() { std::abort(); }
 extern "C" void quern_cpu_trap(WorkerState*, std::uint32_t trap) {

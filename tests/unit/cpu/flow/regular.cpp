@@ -3,6 +3,8 @@
 // of the lanes, and masked code returns to it only if the lanes agree.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "harness.hpp"
 #include "ir_builder.hpp"
 
@@ -132,6 +134,43 @@ TEST_CASE("full code is not entered with indices that would wrap in it") {
         REQUIRE(!device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data()).add(bound).add(start)));
         for (std::uint32_t t = 0; t < 64; ++t)
           REQUIRE(memory[t] == static_cast<std::int32_t>(static_cast<std::uint32_t>(start) + t));
+      }
+  }
+}
+
+/// Masked code does not know whether an index wraps, and tests it before it accesses neighbours at once.
+TEST_CASE("lanes that run access their own elements where the index of a lane that does not run wraps") {
+  IrBuilder b;
+  const Value from = b.param(Type::i64), to = b.param(Type::i64), start = b.param(Type::i32),
+              first = b.param(Type::i32), count = b.param(Type::i32);
+  const auto inside = b.block(), end = b.block();
+  b.cond_br(b.icmp(Icmp::ult, b.sub(b.tid(), first), count), inside, end);
+  b.at(inside);
+  const Value at = b.shl(b.zext(Type::i64, b.add(b.tid(), start)), 2);
+  b.store(b.add(to, at), b.add(b.load(Type::i32, b.add(from, at)), b.i32(1)));
+  b.br(end);
+  b.at(end).ret();
+  const ir::Module module = b.module();
+  TestDevice device;
+  for (const Specialisation& variant : variants({64, 1, 1})) {
+    CAPTURE(name(variant));
+    const auto code = compile_ir(module, variant);
+    for (const std::uint32_t wrapped : {0u, 5u, 20u, 40u})  // threads below have an index of almost 2^32
+      for (const std::uint32_t skipped : {wrapped, wrapped + 3, wrapped + 20}) {
+        CAPTURE(wrapped);
+        CAPTURE(skipped);
+        device.clear();
+        auto in = device.allocate<std::uint32_t>(64);
+        auto out = device.allocate<std::uint32_t>(64);
+        for (std::uint32_t t = 0; t < 64; ++t) in[t] = 7 * t;
+        const std::uint32_t running = std::min(20u, 64 - skipped);
+        REQUIRE(!device.launch(
+            *code, variant, {1, 1, 1},
+            Params().add(in.data()).add(out.data()).add(0u - wrapped).add(skipped).add(running)));
+        for (std::uint32_t t = 0; t < 64; ++t) {
+          const bool runs = t + wrapped >= skipped && t + wrapped < skipped + running;
+          REQUIRE(out[t] == (runs ? 7 * t + 1 : 0));
+        }
       }
   }
 }

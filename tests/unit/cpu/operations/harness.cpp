@@ -26,6 +26,11 @@
 
 namespace quern::cpu::engine {
 
+/// Every window has the 4 KiB from the beginning of shared memory on.
+PendingPlace place_pending(WorkerState& worker, std::uint32_t window, std::uint64_t, std::uint64_t) noexcept {
+  alignas(64) static thread_local std::byte memory[kPendingWindows][4096];
+  return {reinterpret_cast<std::uint64_t>(worker.shared_base), sizeof memory[window], memory[window]};
+}
 extern "C" void quern_cpu_yield(WorkerState*) {}
 extern "C" void quern_cpu_nanosleep(std::uint32_t) {}
 extern "C" std::uint64_t quern_cpu_global_timer() {

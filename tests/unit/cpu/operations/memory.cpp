@@ -114,6 +114,21 @@ Addresses indexed(bool is_signed, std::int64_t scale, std::int64_t base, ir::Val
   return made;
 }
 
+/// Indices of neighbouring lanes are neighbours, unless they wrap.
+Addresses near(bool is_signed, std::int64_t scale, std::int64_t base, ir::Value index, bool backwards) {
+  Addresses made = indexed(is_signed, scale, base, index);
+  made.name += backwards ? " that fall" : " that rise";
+  LaneOffsets offsets{};
+  const std::int64_t first = backwards ? 40 : is_signed ? -7 : 3;
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    offsets[lane] = backwards ? -static_cast<std::int64_t>(lane) : static_cast<std::int64_t>(lane);
+    made.extra_lanes[lane] = static_cast<std::uint32_t>(first + offsets[lane]);
+    made.offsets[lane] = base + (first + offsets[lane]) * scale;
+  }
+  made.extra.pattern = affine(offsets);
+  return made;
+}
+
 Addresses scattered(std::int64_t bytes) {
   Addresses made{.name = "varying", .pattern = {.kind = LanePatternKind::varying}};
   for (std::size_t lane = 0; lane < 32; ++lane)
@@ -156,6 +171,9 @@ std::vector<Addresses> all_addresses(std::int64_t bytes, ir::Value extra) {
           rows_of(2, 512, bytes, extra),
           indexed(true, bytes, 1024, extra),
           indexed(false, bytes, 1024, extra),
+          near(true, bytes, 1024, extra, false),
+          near(false, bytes, 1024, extra, false),
+          near(true, bytes, 1024, extra, true),
           scattered(bytes)};
 }
 

@@ -25,9 +25,9 @@ struct InfoTargets {
 CUresult tell(CUstream stream, const InfoTargets& to, bool tells_edges) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
+    const StreamObject its_stream = driver.stream_of(stream);
     require(to.status != nullptr);
-    const CaptureInfo info = capture_info(*context, *driver.find_stream(stream, context));
+    const CaptureInfo info = capture_info(its_stream);
     *to.status = info.status;
     if (to.id != nullptr) *to.id = info.id;
     if (info.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return;
@@ -44,10 +44,9 @@ CUresult tell(CUstream stream, const InfoTargets& to, bool tells_edges) {
 CUresult begin(CUstream stream, CUstreamCaptureMode mode) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    const auto its_stream = driver.find_stream(stream, context);
+    const StreamObject its_stream = driver.stream_of(stream);
     const LockGuard lock(graph_mutex());
-    begin_capture(driver, context, its_stream, mode, nullptr, {});
+    begin_capture(driver, its_stream, mode, nullptr, {});
   });
 }
 
@@ -55,11 +54,10 @@ CUresult update(CUstream stream, const CUgraphNode* nodes, const CUgraphEdgeData
                 unsigned flags) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    const auto its_stream = driver.find_stream(stream, context);
+    const StreamObject its_stream = driver.stream_of(stream);
     require(flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES || flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
     const LockGuard lock(graph_mutex());
-    update_dependencies(*its_stream, edges_of(driver, nodes, data, count),
+    update_dependencies(*its_stream.stream, edges_of(driver, nodes, data, count),
                         flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
   });
 }
@@ -74,23 +72,22 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgra
                                      CUstreamCaptureMode mode) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    const auto its_stream = driver.find_stream(stream, context);
+    const StreamObject its_stream = driver.stream_of(stream);
     const LockGuard lock(graph_mutex());
     const auto its_graph = driver.find(graph);
     std::vector<Edge> edges = edges_of(driver, nodes, data, count);
     for (const Edge& edge : edges) require(edge.node->graph == its_graph.get());
-    begin_capture(driver, context, its_stream, mode, its_graph, std::move(edges));
+    begin_capture(driver, its_stream, mode, its_graph, std::move(edges));
   });
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
+    const StreamObject its_stream = driver.stream_of(stream);
     require(graph != nullptr);
     *graph = nullptr;
-    *graph = end_capture(driver, driver.find_stream(stream, context));
+    *graph = end_capture(driver, its_stream);
   });
 }
 

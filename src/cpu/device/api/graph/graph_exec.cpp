@@ -74,7 +74,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
     Driver& driver = Driver::get();
     require(params != nullptr);
     if ((params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
-      driver.find_stream(params->hUploadStream, driver.current());  // a bad stream is an error
+      driver.stream_of(params->hUploadStream);  // a bad stream is an error
     InstantiateFailure failure;
     const CUresult result = make_exec(exec, graph, params->flags, failure);
     params->result_out = failure.result;
@@ -103,20 +103,18 @@ CUresult cuGraphExecDestroy(CUgraphExec handle) {
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    const auto its_stream = driver.find_stream(stream, context);
+    const StreamObject its_stream = driver.stream_of(stream);
     driver.find(exec);
-    refuse_capturing(driver, *context, *its_stream);  // nothing is uploaded here
+    refuse_capturing(its_stream);  // nothing is uploaded here
   });
 }
 
 CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
-    const auto its_stream = driver.find_stream(stream, context);
+    const StreamObject its_stream = driver.stream_of(stream);
     const auto exec = driver.find(handle);
-    if (is_capturing(driver, *context, *its_stream)) {
+    if (is_capturing(its_stream)) {
       ChildNode child;
       {
         const LockGuard lock(graph_mutex());
@@ -131,7 +129,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
       }
     }
     const LockGuard lock(graph_mutex());
-    launch(driver, exec, its_stream);
+    launch(driver, exec, its_stream.stream);
   });
 }
 

@@ -262,7 +262,8 @@ CUresult add_any(CUgraphNode* node, CUgraph graph, const After& after, CUgraphNo
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
       return add(node, graph, after, record_event(params->eventRecord.event));
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-      return add(node, graph, after, [&](Driver& driver) { return alloc_contents(driver, params->alloc); });
+      return add(node, graph, after,
+                 [&](Driver& driver) { return alloc_contents(driver, driver.current(), params->alloc); });
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
       return add(node, graph, after, [&](Driver&) { return free_contents(params->free.dptr); });
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
@@ -354,7 +355,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphN
     CUDA_MEM_ALLOC_NODE_PARAMS_v2 latest_params{};
     static_assert(sizeof latest_params == sizeof *params);
     std::memcpy(&latest_params, params, sizeof latest_params);
-    AllocNode contents = alloc_contents(driver, latest_params);
+    AllocNode contents = alloc_contents(driver, driver.current(), latest_params);
     params->dptr = latest_params.dptr;
     return contents;
   });

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "cpu/emit/helpers/helpers.hpp"
-#include "cpu/emit/operations/atomic.hpp"
+#include "cpu/emit/operations/atomic/atomic.hpp"
 #include "cpu/emit/operations/lanes.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
@@ -89,22 +89,21 @@ Value* update_once(const Access& access, Value* operand) {
 bool emit_reduced(const Access& access) {
   const AtomicOp op = access.inst.attr.atomic;
   if (access.layout.kind != LayoutKind::uniform || !access.inst.attr.unused_result) return false;
-  if (op == AtomicOp::fadd && (access.element == ir::Type::f32 || access.element == ir::Type::f64)) {
-    update_once(access, sum_reals(access));
-    return true;
-  }
+  const bool real =
+      op == AtomicOp::fadd && (access.element == ir::Type::f32 || access.element == ir::Type::f64);
   const Reduction* const row = reduction_of(op);
-  if (row == nullptr) return false;
-  update_once(access, reduce_integers(access, *row));
+  if (!real && row == nullptr) return false;
+  Value* const operand = real ? sum_reals(access) : reduce_integers(access, *row);
+  if (is_gathered(access))
+    emit_gathered_once(access, operand);
+  else
+    update_once(access, operand);
   return true;
 }
 
 /// Emits code that makes one operation if, at run time, all lanes access one address, as is common for
-/// counters: locked operations cost much more than the test. Returns false, without emitting code, if that is
-/// not possible.
-bool emit_met(const Access& access, ir::Value value) {
-  const Reduction* const row = reduction_of(access.inst.attr.atomic);
-  if (!needs_lock(access) || !access.inst.attr.unused_result || row == nullptr) return false;
+/// counters: locked operations cost much more than the test.
+void emit_met(const Access& access, const Reduction& row) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
   const LanePointers pointers = lane_pointers(access);
@@ -112,21 +111,13 @@ bool emit_met(const Access& access, ir::Value value) {
   Value* same = b.CreateICmpEQ(pointers.index, splat(c, place));
   if (!c.full()) same = b.CreateOr(same, b.CreateNot(c.mask()));
   Value* const met = b.CreateICmpEQ(mask_to_bits(c, same), b.getInt32(kAllLanes));
-
-  llvm::BasicBlock* const before = b.GetInsertBlock();
-  llvm::BasicBlock* const once = c.new_block("met");
-  Value* const scale = b.getInt64(static_cast<std::uint64_t>(pointers.scale));
-  Value* const offset = b.CreateMul(b.CreateSExt(place, b.getInt64Ty()), scale);
-  update(access, b.CreateGEP(b.getInt8Ty(), pointers.base, offset), reduce_integers(access, *row), nullptr);
-  llvm::BasicBlock* const end_of_once = b.GetInsertBlock();
-  llvm::BasicBlock* const apart = c.new_block("apart");
-  llvm::IRBuilder<>(before).CreateCondBr(met, once, apart);
-  emit_lanes(access, value);
-  llvm::BasicBlock* const end_of_apart = b.GetInsertBlock();
-  llvm::BasicBlock* const done = c.new_block("met_done");
-  llvm::IRBuilder<>(end_of_once).CreateBr(done);
-  llvm::IRBuilder<>(end_of_apart).CreateBr(done);
-  return true;
+  const auto once = [&] {
+    Value* const scale = b.getInt64(static_cast<std::uint64_t>(pointers.scale));
+    Value* const offset = b.CreateMul(b.CreateSExt(place, b.getInt64Ty()), scale);
+    update(access, b.CreateGEP(b.getInt8Ty(), pointers.base, offset), reduce_integers(access, row), nullptr);
+    return nullptr;
+  };
+  emit_either(c, met, "met", once, [&] { return emit_lanes(access); });
 }
 
 /// For each lane, the sum over the lanes up to and including it.
@@ -204,13 +195,25 @@ void call_by_lane(const Access& access, ir::Value value) {
   release(c, {addresses, operand, second == operand ? none : second, out});
 }
 
+/// Emits an operation for which update() has code; returns the old values, or null if they are not used.
+Value* emit_inline(const Access& access) {
+  if (!needs_lock(access)) return is_consecutive(access) ? emit_consecutive(access) : emit_lanes(access);
+  if (access.layout.kind == LayoutKind::uniform) return emit_chained(access);
+  if (has_pieces(access)) return emit_pieces(access, [&] { return emit_lanes(access); });
+  const Reduction* const row =
+      access.inst.attr.unused_result ? reduction_of(access.inst.attr.atomic) : nullptr;
+  if (row == nullptr) return emit_lanes(access);
+  if (!is_gathered(access)) return emit_met(access, *row), nullptr;
+  emit_gathered(access, [&] { emit_met(access, *row); });
+  return nullptr;
+}
+
 void emit_atomic(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   const Access access(context, value, context.function()[inst.args[1]].type);
   if (!has_update(inst.attr.atomic, access.element)) return call_by_lane(access, value);
   if (emit_reduced(access) || emit_scanned(access, value)) return;
-  if (access.layout.kind != LayoutKind::uniform && emit_met(access, value)) return;
-  emit_lanes(access, value);
+  if (Value* const old = emit_inline(access)) define_vector(context, value, from_memory(access, old));
 }
 
 bool accepts_atomic(const ir::Inst& inst) {

@@ -10,8 +10,7 @@
 // At the scope of the system, the host may access the address, so the instruction is locked.
 #include <llvm/IR/Intrinsics.h>
 
-#include "cpu/emit/operations/atomic.hpp"
-#include "cpu/emit/operations/lane_loop.hpp"
+#include "cpu/emit/operations/atomic/atomic.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
 
@@ -55,7 +54,46 @@ AtomicRMWInst::BinOp locked_operation(AtomicOp op) {
   }
 }
 
-/// The value in memory after the operation.
+Value* update_plainly(const Access& access, Value* pointer, Value* operand, Value* second) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  const llvm::Align align(access.element_bytes);
+  if (!is_relaxed(access)) compiler_barrier(c);
+  llvm::LoadInst* const old = b.CreateAlignedLoad(operand->getType(), pointer, align);
+  annotate(access, old);
+  llvm::StoreInst* const store =
+      b.CreateAlignedStore(combine(b, access.inst.attr.atomic, old, operand, second), pointer, align);
+  annotate(access, store);
+  if (access.space != ir::Space::shared) {
+    // Concurrent readers (the host, in mapped memory) observe each step.
+    old->setAtomic(llvm::AtomicOrdering::Monotonic);
+    store->setAtomic(llvm::AtomicOrdering::Monotonic);
+  }
+  if (!is_relaxed(access)) compiler_barrier(c);
+  return old;
+}
+
+Value* update_locked(const Access& access, Value* pointer, Value* operand, Value* second) {
+  llvm::IRBuilder<>& b = access.context.builder();
+  const llvm::Align align(access.element_bytes);
+  const auto order =
+      is_relaxed(access) ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::AcquireRelease;
+  if (access.inst.attr.atomic == AtomicOp::cas) {
+    const auto order_of_failure =
+        is_relaxed(access) ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::Acquire;
+    llvm::AtomicCmpXchgInst* const exchange =
+        b.CreateAtomicCmpXchg(pointer, operand, second, align, order, order_of_failure);
+    annotate(access, exchange);
+    return b.CreateExtractValue(exchange, 0);
+  }
+  llvm::AtomicRMWInst* const old =
+      b.CreateAtomicRMW(locked_operation(access.inst.attr.atomic), pointer, operand, align, order);
+  annotate(access, old);
+  return old;
+}
+
+}  // namespace
+
 Value* combine(llvm::IRBuilder<>& b, AtomicOp op, Value* old, Value* operand, Value* second) {
   const auto number = [&](std::uint64_t value) { return bits(old->getType(), value); };
   switch (op) {
@@ -96,55 +134,6 @@ bool is_relaxed(const Access& access) {
          access.inst.attr.semantics == ir::Semantics::relaxed;
 }
 
-Value* update_plainly(const Access& access, Value* pointer, Value* operand, Value* second) {
-  Context& c = access.context;
-  llvm::IRBuilder<>& b = c.builder();
-  const llvm::Align align(access.element_bytes);
-  if (!is_relaxed(access)) compiler_barrier(c);
-  llvm::LoadInst* const old = b.CreateAlignedLoad(operand->getType(), pointer, align);
-  annotate(access, old);
-  llvm::StoreInst* const store =
-      b.CreateAlignedStore(combine(b, access.inst.attr.atomic, old, operand, second), pointer, align);
-  annotate(access, store);
-  if (access.space != ir::Space::shared) {
-    // Concurrent readers (the host, in mapped memory) observe each step.
-    old->setAtomic(llvm::AtomicOrdering::Monotonic);
-    store->setAtomic(llvm::AtomicOrdering::Monotonic);
-  }
-  if (!is_relaxed(access)) compiler_barrier(c);
-  return old;
-}
-
-Value* update_locked(const Access& access, Value* pointer, Value* operand, Value* second) {
-  llvm::IRBuilder<>& b = access.context.builder();
-  const llvm::Align align(access.element_bytes);
-  const auto order =
-      is_relaxed(access) ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::AcquireRelease;
-  if (access.inst.attr.atomic == AtomicOp::cas) {
-    const auto order_of_failure =
-        is_relaxed(access) ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::Acquire;
-    llvm::AtomicCmpXchgInst* const exchange =
-        b.CreateAtomicCmpXchg(pointer, operand, second, align, order, order_of_failure);
-    annotate(access, exchange);
-    return b.CreateExtractValue(exchange, 0);
-  }
-  llvm::AtomicRMWInst* const old =
-      b.CreateAtomicRMW(locked_operation(access.inst.attr.atomic), pointer, operand, align, order);
-  annotate(access, old);
-  return old;
-}
-
-// --- the lanes
-
-LaneArray operand_of(const Access& access, ir::Value operand) {
-  Context& c = access.context;
-  if (c.pattern(operand).kind == LanePatternKind::uniform)
-    return LaneArray::of_scalar(to_memory(access, c.scalar(operand)));
-  return {c, to_memory(access, c.vector(operand))};
-}
-
-}  // namespace
-
 bool needs_lock(const Access& access) {
   const ir::Scope scope = access.inst.attr.scope;
   if (access.space == ir::Space::shared || scope == ir::Scope::cta) return false;
@@ -162,30 +151,76 @@ Value* update(const Access& access, Value* pointer, Value* operand, Value* secon
                             : update_plainly(access, pointer, operand, second);
 }
 
-void emit_lanes(const Access& access, ir::Value value) {
+Exchange exchange(const Access& access, Value* pointer, Value* seen, Value* next) {
+  llvm::IRBuilder<>& b = access.context.builder();
+  const bool relaxed = is_relaxed(access);
+  llvm::AtomicCmpXchgInst* const made =
+      b.CreateAtomicCmpXchg(pointer, seen, next, llvm::Align(width_of(seen->getType()) / 8),
+                            relaxed ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::AcquireRelease,
+                            relaxed ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::Acquire);
+  annotate(access, made);
+  return {b.CreateExtractValue(made, 0), b.CreateExtractValue(made, 1)};
+}
+
+LaneArray lanes_of_operand(const Access& access, std::size_t index) {
+  Context& c = access.context;
+  const ir::Value operand = access.inst.args[index];
+  if (c.pattern(operand).kind == LanePatternKind::uniform)
+    return LaneArray::of_scalar(to_memory(access, c.scalar(operand)));
+  return {c, to_memory(access, c.vector(operand))};
+}
+
+Value* vector_of_operand(const Access& access, std::size_t index) {
+  return to_memory(access, access.context.vector(access.inst.args[index]));
+}
+
+Value* emit_either(Context& c, Value* condition, const char* name, const Side& then, const Side& otherwise) {
+  llvm::BasicBlock* const before = c.builder().GetInsertBlock();
+  llvm::BasicBlock* const yes = c.new_block(name);
+  Value* const one = then();
+  llvm::BasicBlock* const end_of_yes = c.builder().GetInsertBlock();
+  llvm::BasicBlock* const no = c.new_block(name);
+  llvm::IRBuilder<>(before).CreateCondBr(condition, yes, no);
+  Value* const other = otherwise();
+  llvm::BasicBlock* const end_of_no = c.builder().GetInsertBlock();
+  llvm::BasicBlock* const done = c.new_block(name);
+  llvm::IRBuilder<>(end_of_yes).CreateBr(done);
+  llvm::IRBuilder<>(end_of_no).CreateBr(done);
+  if (one == nullptr) return nullptr;
+  llvm::PHINode* const result = c.builder().CreatePHI(one->getType(), 2);
+  result->addIncoming(one, end_of_yes);
+  result->addIncoming(other, end_of_no);
+  return result;
+}
+
+Value* emit_lanes(const Access& access) {
+  return emit_lanes_at(access, LanePlaces(access), [&](Value* pointer, Value* operand, Value* second) {
+    return update(access, pointer, operand, second);
+  });
+}
+
+Value* emit_lanes_at(const Access& access, LanePlaces places, const UpdateOne& update_one) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
   const bool is_cas = access.inst.attr.atomic == AtomicOp::cas;
-  LanePlaces places(access);
-  LaneArray operands = operand_of(access, access.inst.args[1]);
-  LaneArray seconds = is_cas ? operand_of(access, access.inst.args[2]) : LaneArray();
+  LaneArray operands = lanes_of_operand(access, 1);
+  LaneArray seconds = is_cas ? lanes_of_operand(access, 2) : LaneArray();
   llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), kWarpSize);
   Value* out = nullptr;
   if (!access.inst.attr.unused_result)
     out = c.full() ? scratch(c, type) : spill(c, llvm::Constant::getNullValue(type));
-  const auto one = [&](Value* lane) {
+  for_lanes(c, [&](Value* lane) {
     Value* const second = is_cas ? seconds.at(b, lane) : nullptr;
-    Value* const old = update(access, places.at(b, lane), operands.at(b, lane), second);
+    Value* const old = update_one(places.at(b, lane), operands.at(b, lane), second);
     if (out != nullptr) b.CreateStore(old, b.CreateGEP(access.memory_type(), out, lane));
-  };
-  for_lanes(c, one);
-  if (out != nullptr) {
-    define_vector(c, value, from_memory(access, b.CreateAlignedLoad(type, out, llvm::Align(64))));
-    release(c, {out});
-  }
+  });
   places.release(c);
   operands.release(c);
   seconds.release(c);
+  if (out == nullptr) return nullptr;
+  Value* const old = b.CreateAlignedLoad(type, out, llvm::Align(64));
+  release(c, {out});
+  return old;
 }
 
 }  // namespace quern::cpu::emit
