@@ -13,6 +13,8 @@ namespace {
 using Words = std::vector<std::uint32_t>;
 
 constexpr unsigned kBlocks = 512, kThreads = 256;
+/// Words between two places that are in no common window.
+constexpr unsigned kFar = 40000;
 
 std::uint32_t mixed(std::uint32_t i) {
   i *= 0x9e3779b9u;
@@ -20,7 +22,8 @@ std::uint32_t mixed(std::uint32_t i) {
   return i * 0x85ebca6bu;
 }
 const char* const kMixed =
-    "__device__ unsigned mixed(unsigned i) { i *= 0x9e3779b9u; i ^= i >> 15; return i * 0x85ebca6bu; }\n";
+    "__device__ unsigned mixed(unsigned i) { i *= 0x9e3779b9u; i ^= i >> 15; return i * 0x85ebca6bu; "
+    "}\n#define FAR 40000\n";
 
 }  // namespace
 
@@ -68,22 +71,28 @@ TEST_CASE("gathered minima, maxima and logical operations on random elements") {
   CHECK(run(source, "k", words, kThreads, kBlocks) == expected);
 }
 
-// Each thread has an element of its own, in an order that is not that of the threads.
+// Each thread has an element of its own, in an order that is not that of the threads, and updates it several
+// times: a window is opened at the first one.
 TEST_CASE("a thread's accesses after its gathered updates see them") {
   if (!ready()) return;
   const std::string source = R"(
-    extern "C" __global__ void all(unsigned* d) {
-      unsigned i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x, at = i * 1001 % n; int wrong = 0; d += 1;
-      for (unsigned r = 0; r < 4; ++r) {
-        atomicAdd(&d[at], 5u); wrong += d[at] != r * 5 + 5;
-        atomicAdd(&d[n + at], 3u); wrong += atomicAdd(&d[n + at], 1u) != r * 4 + 3;
-        d[2 * n + at] = r; atomicAdd(&d[2 * n + at], 7u); d[2 * n + at] *= 2; wrong += *(volatile unsigned*)&d[2 * n + at] != 2 * r + 14;
-        atomicMax(&d[3 * n + at], 4 * r + 10); atomicAdd(&d[3 * n + at], 2u); atomicMin(&d[3 * n + at], 4 * r + 11); wrong += d[3 * n + at] != 4 * r + 11;
-        atomicOr(&d[4 * n + at], 6u); wrong += atomicExch(&d[4 * n + at], r) != (6u | (r == 0 ? 0 : r - 1)); }
-      if (wrong) atomicAdd(d - 1, (unsigned)wrong); })";
+    #define KERNEL(name, first, update, access) extern "C" __global__ void name(unsigned* d) { \
+        unsigned i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x; int wrong = 0; unsigned* at = d + 1 + i * 1001 % n; \
+        for (unsigned r = 0; r < 4; ++r) { first; for (int u = 0; u < 6; ++u) { update; } access; } if (wrong) atomicAdd_system(d, (unsigned)wrong); }
+    KERNEL(load, , atomicAdd(at, 5u), wrong += *at != 30 * r + 30)
+    KERNEL(volatile_load, , atomicAdd(at, 5u), wrong += *(volatile unsigned*)at != 30 * r + 30)
+    KERNEL(store, , atomicAdd(at, 7u), *at = r; wrong += *(volatile unsigned*)at != r)
+    KERNEL(result, , atomicAdd(at, 3u), wrong += atomicAdd(at, 1u) != 19 * r + 18)
+    KERNEL(exchange, , atomicOr(at, 6u), wrong += atomicExch(at, r) != (6u | (r == 0 ? 0 : r - 1)))
+    KERNEL(other, , atomicAdd(at, 2u), atomicExch(at, r); wrong += *at != r)
+    KERNEL(before, if (n == 1) atomicAdd(at, 1u), atomicMax(at, 20 * r + 20), for (int u = 0; u < 6; ++u) atomicAdd(at, 2u); wrong += *at != 20 * r + 32)
+    KERNEL(halves, , atomicAdd(at, 65536u), wrong += ((unsigned short*)at)[1] != 6 * r + 6))";
   constexpr unsigned kSmall = 16;
-  const Words out = run(source, "all", Words(1 + 5 * std::size_t{kSmall} * kThreads), kThreads, kSmall);
-  CHECK(out[0] == 0);
+  for (const char* name :
+       {"load", "volatile_load", "store", "result", "exchange", "other", "before", "halves"}) {
+    CAPTURE(name);
+    CHECK(run(source, name, Words(1 + std::size_t{kSmall} * kThreads), kThreads, kSmall)[0] == 0);
+  }
 }
 
 TEST_CASE("threads see the updates of others after a barrier, and warps after a warp's barrier") {
@@ -107,13 +116,13 @@ TEST_CASE("the last block sums what all blocks have updated") {
   const std::string source = std::string(kMixed) + R"(
     extern "C" __global__ void k(unsigned* d) {
       __shared__ bool last; int i = blockIdx.x * blockDim.x + threadIdx.x;
-      for (int r = 0; r < 6; ++r) atomicAdd(&d[8 + mixed(i + r) % 64], 1u);
+      for (int r = 0; r < 6; ++r) atomicAdd(&d[FAR + mixed(i + r) % 64], 1u);
       __threadfence(); __syncthreads();
       if (threadIdx.x == 0) last = atomicInc(&d[0], gridDim.x - 1) == gridDim.x - 1;
       __syncthreads();
-      if (last && threadIdx.x < 64) { atomicAdd(&d[1], *(volatile unsigned*)&d[8 + threadIdx.x]); if (threadIdx.x == 0) ++d[2]; } })";
+      if (last && threadIdx.x < 64) { atomicAdd(&d[1], *(volatile unsigned*)&d[FAR + threadIdx.x]); if (threadIdx.x == 0) ++d[2]; } })";
   for (int repeat = 0; repeat < 5; ++repeat) {
-    const Words out = run(source, "k", Words(72), kThreads, kBlocks);
+    const Words out = run(source, "k", Words(kFar + 64), kThreads, kBlocks);
     CHECK(out[0] == 0);
     CHECK(out[1] == 6 * kBlocks * kThreads);
     CHECK(out[2] == 1);
@@ -124,9 +133,9 @@ TEST_CASE("the last block sums what all blocks have updated") {
 // waits for one.
 TEST_CASE("a block that sees a flag sees the updates before it") {
   if (!ready()) return;
-  const std::string source = R"(
+  const std::string source = std::string(kMixed) + R"(
     extern "C" __global__ void k(unsigned* d) {
-      unsigned b = blockIdx.x, t = threadIdx.x; unsigned* flags = d + 8; unsigned* data = flags + gridDim.x;
+      unsigned b = blockIdx.x, t = threadIdx.x; unsigned* flags = d + 8; unsigned* data = d + FAR;
       for (int r = 0; r < 8; ++r) atomicAdd(&data[b * 32 + (t * 7 + r) % 32], 1u);
       __syncthreads();
       if (t == 0) { __threadfence(); atomicExch(&flags[b], 1u); }
@@ -135,7 +144,7 @@ TEST_CASE("a block that sees a flag sees the updates before it") {
         __threadfence(); unsigned sum = 0;
         for (int k = 0; k < 32; ++k) sum += *(volatile unsigned*)&data[other * 32 + k];
         atomicAdd(&d[sum == 8 * blockDim.x ? 0 : 1], 1u); } })";
-  const Words out = run(source, "k", Words(8 + 33 * 128), 64, 128);
+  const Words out = run(source, "k", Words(kFar + 32 * 128), 64, 128);
   CHECK(out[0] >= 128);  // a block sees its own flag at least
   CHECK(out[1] == 0);
 }

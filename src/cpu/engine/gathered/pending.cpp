@@ -142,22 +142,6 @@ void force(PendingWindow& window) {
   lose_patience(window);
 }
 
-bool overlaps(const PendingWindow& window, const PendingPlace& place) {
-  return window.first < place.first + place.bytes && place.first < window.first + window.bytes;
-}
-
-/// Two windows with the same address have the same operation: others do not commute.
-void close_others(WorkerState& state, const PendingWindow& opened, const PendingPlace& place) {
-  for (PendingWindow& other : state.pending) {
-    if (&other == &opened || other.bytes == 0 || !overlaps(other, place)) continue;
-    if (other.op == opened.op && other.element_bytes == opened.element_bytes) continue;
-    apply_values(other);
-    other.hits = 0;
-    other.bytes = 0;
-    lose_patience(other);
-  }
-}
-
 }  // namespace
 
 extern "C" {
@@ -173,7 +157,6 @@ void quern_cpu_open_pending(WorkerState* state, std::uint32_t index, std::uint32
   }
   window.op = static_cast<PendingOp>(op);
   window.element_bytes = element_bytes;
-  close_others(*state, window, place);
   window.first = place.first;
   window.bytes = place.bytes;
   window.memory = place.memory;
