@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdint>
 #include <cstring>
 #include <vector>
 
