@@ -124,7 +124,7 @@ TEST_CASE("memory that is of no pool is freed in the order of the stream, too") 
   CHECK(last[1] == 8);
   if (!is_cpu()) return;
   REQUIRE(cu().cuMemGetInfo_v2(&after, &total) == CUDA_SUCCESS);
-  CHECK(after == before);
+  CHECK(after >= before);  // another context's last work may have given memory back meanwhile
   // Only whole allocations of the device, not host memory.
   const CUdeviceptr whole = fixture.allocate(4096);
   CHECK(cu().cuMemFreeAsync(whole + 64, stream) == CUDA_ERROR_INVALID_VALUE);

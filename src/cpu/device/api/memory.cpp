@@ -56,7 +56,7 @@ void require_writable(const std::byte* begin, std::size_t bytes) {
     fail(CUDA_ERROR_OPERATING_SYSTEM, "/proc/self/maps, which shows mapped memory, cannot be read");
   if (*access == HostAccess::none)
     fail(CUDA_ERROR_INVALID_VALUE,
-         "some or all of these addresses have no memory, or memory that may not be accessed");
+         "no memory is mapped at some or all of these addresses, or it may not be accessed");
   if (*access == HostAccess::read)
     fail(CUDA_ERROR_INVALID_VALUE,
          "some or all of this memory is read-only, which the device does not register");
