@@ -136,13 +136,13 @@ std::vector<Row> atomic_rows() {
       row("or_one", "atomicOr, one address", n, whole(uint32, n), state(uint32, 1), {QUERN_BOTH(or_one)},
           2.5),
       row("float_add_spread", "atomicAdd of f32, own addresses", n, whole(float32, n), out(float32, n),
-          {QUERN_BOTH(float_add_spread)}, 14),
+          {QUERN_BOTH(float_add_spread)}, 5),
       row("float_add_one", "atomicAdd of f32, one address", n, whole(float32, n), state(float32, 1),
-          {QUERN_BOTH(float_add_one)}, 30),
+          {QUERN_BOTH(float_add_one)}, 8),
       row("cas_spread", "compare and swap, own addresses", n, whole(float32, n), out(float32, n),
-          {QUERN_BOTH(float_add_spread)}, 14),
+          {QUERN_BOTH(float_add_spread)}, 5),
       row("cas_one", "compare and swap, one address", kCas, whole(float32, kCas), state(float32, 1),
-          {QUERN_BOTH(cas_one)}, 20),
+          {QUERN_BOTH(cas_one)}, 5),
   };
   return rows;
 }

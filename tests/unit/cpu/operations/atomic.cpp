@@ -262,12 +262,14 @@ TEST_CASE("lanes with consecutive addresses, aligned to 16 bytes or not") {
 TEST_CASE("compare and swap of lanes that expect one value at one address") {
   for (const Type type : {Type::i32, Type::i64})
     for (const bool unused : {false, true})
-      check({.op = AtomicOp::cas,
-             .type = type,
-             .space = Space::global,
-             .one_address = true,
-             .unused = unused,
-             .one_operand = true});
+      for (const bool alone : {false, true})
+        check({.op = AtomicOp::cas,
+               .type = type,
+               .space = Space::global,
+               .one_address = true,
+               .unused = unused,
+               .one_operand = true,
+               .alone = alone});
 }
 
 // Lane 3 is the first that changes the value, 7, so the lanes behind it fail.

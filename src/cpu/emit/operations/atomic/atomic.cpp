@@ -197,8 +197,10 @@ void call_by_lane(const Access& access, ir::Value value) {
 
 /// Emits an operation for which update() has code; returns the old values, or null if they are not used.
 Value* emit_inline(const Access& access) {
+  const bool one_address = access.layout.kind == LayoutKind::uniform;
+  if (one_address && (needs_lock(access) || access.inst.attr.atomic == AtomicOp::cas))
+    return emit_chained(access);
   if (!needs_lock(access)) return is_consecutive(access) ? emit_consecutive(access) : emit_lanes(access);
-  if (access.layout.kind == LayoutKind::uniform) return emit_chained(access);
   if (has_pieces(access)) return emit_pieces(access, [&] { return emit_lanes(access); });
   const Reduction* const row =
       access.inst.attr.unused_result ? reduction_of(access.inst.attr.atomic) : nullptr;

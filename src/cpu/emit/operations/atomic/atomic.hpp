@@ -22,7 +22,7 @@ llvm::Value* combine(llvm::IRBuilder<>& b, ir::AtomicOp op, llvm::Value* old, ll
                      llvm::Value* second);
 /// Emits the operation at `pointer`, on values of the access's memory type. Returns the old value.
 llvm::Value* update(const Access& access, llvm::Value* pointer, llvm::Value* operand, llvm::Value* second);
-/// Emits a locked exchange of `next` for `seen`, values of one size.
+/// Emits an exchange of `next` for `seen`, integers of one size; locked where update() is.
 struct Exchange {
   llvm::Value* old;  ///< of the type of `seen`
   llvm::Value* done;
@@ -56,7 +56,7 @@ bool has_pieces(const Access& access);
 /// this does.
 llvm::Value* emit_pieces(const Access& access, const Side& otherwise);
 
-/// Emits one locked instruction for an operation of all lanes on one address. Returns the old values.
+/// Emits one exchange for an operation of all lanes on one address. Returns the old values.
 llvm::Value* emit_chained(const Access& access);
 
 /// True if the plan gathers the updates of this access (cuts/gather_updates.cpp).

@@ -92,6 +92,33 @@ Value* update_locked(const Access& access, Value* pointer, Value* operand, Value
   return old;
 }
 
+Exchange exchange_locked(const Access& access, Value* pointer, Value* seen, Value* next) {
+  llvm::IRBuilder<>& b = access.context.builder();
+  const bool relaxed = is_relaxed(access);
+  llvm::AtomicCmpXchgInst* const made =
+      b.CreateAtomicCmpXchg(pointer, seen, next, llvm::Align(width_of(seen->getType()) / 8),
+                            relaxed ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::AcquireRelease,
+                            relaxed ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::Acquire);
+  annotate(access, made);
+  return {b.CreateExtractValue(made, 0), b.CreateExtractValue(made, 1)};
+}
+
+Exchange exchange_plainly(const Access& access, Value* pointer, Value* seen, Value* next) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  const llvm::Align align(width_of(seen->getType()) / 8);
+  if (!is_relaxed(access)) compiler_barrier(c);
+  llvm::LoadInst* const old = b.CreateAlignedLoad(seen->getType(), pointer, align);
+  old->setAtomic(llvm::AtomicOrdering::Monotonic);
+  annotate(access, old);
+  Value* const same = b.CreateICmpEQ(old, seen);
+  llvm::StoreInst* const store = b.CreateAlignedStore(b.CreateSelect(same, next, old), pointer, align);
+  store->setAtomic(llvm::AtomicOrdering::Monotonic);
+  annotate(access, store);
+  if (!is_relaxed(access)) compiler_barrier(c);
+  return {old, same};
+}
+
 }  // namespace
 
 Value* combine(llvm::IRBuilder<>& b, AtomicOp op, Value* old, Value* operand, Value* second) {
@@ -152,14 +179,8 @@ Value* update(const Access& access, Value* pointer, Value* operand, Value* secon
 }
 
 Exchange exchange(const Access& access, Value* pointer, Value* seen, Value* next) {
-  llvm::IRBuilder<>& b = access.context.builder();
-  const bool relaxed = is_relaxed(access);
-  llvm::AtomicCmpXchgInst* const made =
-      b.CreateAtomicCmpXchg(pointer, seen, next, llvm::Align(width_of(seen->getType()) / 8),
-                            relaxed ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::AcquireRelease,
-                            relaxed ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::Acquire);
-  annotate(access, made);
-  return {b.CreateExtractValue(made, 0), b.CreateExtractValue(made, 1)};
+  return needs_lock(access) ? exchange_locked(access, pointer, seen, next)
+                            : exchange_plainly(access, pointer, seen, next);
 }
 
 LaneArray lanes_of_operand(const Access& access, std::size_t index) {

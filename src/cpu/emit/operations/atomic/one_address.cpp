@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of all lanes on one address that is locked: the lanes are combined in registers, in their order,
-// and one compare and swap makes the result visible.
+// Operations of all lanes on one address: the lanes are combined in registers, in their order, and one
+// compare and swap makes the result visible. For addresses that are locked, and for compare and swap.
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/emit/operations/atomic/atomic.hpp"
