@@ -10,7 +10,7 @@
 namespace quern::base {
 namespace {
 
-/// What at_thread_end() was given on one thread. Only that thread uses it.
+/// The functions that at_thread_end() was given on one thread. Only that thread uses them.
 struct ThreadEnd {
   struct Entry {
     void (*destroy)(void*);

@@ -114,7 +114,7 @@ std::string with_serial(const std::string& source, int serial) {
   return fmt::format("{}__device__ int serial = {};\n", source, serial);
 }
 
-/// Of the CPU device's compiler, milliseconds.
+/// The parts of the CPU device's compile time, in milliseconds.
 struct Parts {
   double ours = 0, passes = 0, code = 0;
 };

@@ -62,7 +62,7 @@ struct Last {
   }
 };
 
-/// What the driver answers at the end of a thread.
+/// The driver's answers at the end of a thread.
 struct Answers {
   CUcontext context = nullptr;
   std::atomic<int> right{0};

@@ -263,7 +263,7 @@ TEST_CASE_FIXTURE(Fixture, "fat binaries in memory are read as far as their size
   for (const Packing packing : {Packing::none, Packing::lz4}) {
     const std::string whole = fat_binary(entry_of(kCallee, 50, packing));
     CHECK(load(whole) == CUDA_SUCCESS);
-    // Where its sizes stand, and their widths; see container.hpp.
+    // The places of its sizes and their widths; see container.hpp.
     constexpr std::size_t kHeaderBytes = 16;
     const std::pair<std::size_t, std::size_t> sizes[] = {{6, 2},
                                                          {8, 8},

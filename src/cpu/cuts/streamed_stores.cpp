@@ -126,6 +126,7 @@ void find_streamed_stores(ir::Function& function, Plan& plan, const Specialisati
     }
   for (ir::Value value = 0; value < plan.streamed.size(); ++value) {
     std::uint32_t& parameter = plan.streamed[value];
+    if (parameter == ir::kNone) continue;
     const bool is_read = std::ranges::find(read, parameter) != read.end();
     if (is_read || !waits_for_memory(plan, function[value].block)) parameter = ir::kNone;
   }

@@ -123,7 +123,7 @@ std::uint64_t streamed_bytes() {
   return bytes;
 }
 
-/// Of the parameters `streamed` (CodeFacts), those whose arrays are large.
+/// Returns the parameters among `streamed` (CodeFacts) whose arrays are large.
 std::uint64_t find_streams(std::uint64_t streamed, const LaunchWork& work, Driver& driver) {
   std::uint64_t streams = 0;
   for (std::uint64_t rest = streamed; rest != 0; rest &= rest - 1) {

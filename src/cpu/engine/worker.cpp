@@ -90,7 +90,7 @@ bool Worker::prepare(const WorkerNeeds& needs) {
   if (!reserve_local(local)) return false;
   if (!frames_.reserve(needs.frame_bytes * needs.warps)) return false;
   state_.frames = frames_.data();
-  // What a launch that was stopped left pending is lost with it.
+  // The pending updates of a launch that was stopped are lost with it.
   std::fill(std::begin(state_.pending), std::end(state_.pending), PendingWindow{});
   printed = false;
   return true;

@@ -11,7 +11,7 @@ using namespace quern::base;
 
 namespace {
 
-/// What happens at the end of the threads of one test, in order: a letter each.
+/// The events at the end of the threads of one test, in order: a letter each.
 std::string events;
 
 struct Counted {

@@ -18,7 +18,7 @@ constexpr unsigned kMaxAdditions = 16;
 /// Lanes that access more lines than this are a gather: prefetching costs as much as loading.
 constexpr std::size_t kMaxLines = 4;
 
-/// Of a kernel over one row of blocks, that much is prefetched: more than the latency of memory, since the
+/// A kernel over one row of blocks prefetches that much: more than the latency of memory, since the
 /// second cache has more lines under way at once if they come early. Measured: 16 KiB is better than 4 or 32.
 constexpr std::uint64_t kBlocksAheadBytes = std::uint64_t{16} << 10;
 constexpr std::uint64_t kMostBlocksAhead = 8;
@@ -193,7 +193,7 @@ std::uint64_t Prefetcher::blocks_ahead() {
           !kept_scalar(Version::full, value))
         bytes += std::uint64_t{kWarpSize} * body_.gang.width * what.attr.count * ir::byte_size(what.type);
     }
-  // Where the grid has rows, the addresses of blocks farther ahead are uncertain.
+  // In a grid with rows, the addresses of blocks farther ahead are uncertain.
   const std::uint64_t fit = rows ? 1 : kBlocksAheadBytes / std::max<std::uint64_t>(1, bytes);
   return blocks_ahead_ = std::clamp<std::uint64_t>(fit, 1, kMostBlocksAhead);
 }

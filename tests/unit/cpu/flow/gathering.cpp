@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which atomic updates a worker gathers, and before which instructions their values must be in memory.
+// The tests say which atomic updates a worker gathers, and before which instructions their values must be in
+// memory.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
