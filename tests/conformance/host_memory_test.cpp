@@ -72,7 +72,7 @@ TEST_CASE_FIXTURE(Fixture, "host memory that cannot be read and written is not r
   CHECK(register_host(pages.at(1), 3 * page) == CUDA_ERROR_INVALID_VALUE);
   CHECK(register_host(pages.at(2), page) == CUDA_ERROR_INVALID_VALUE);
   CHECK(register_host(pages.at(3), SIZE_MAX) == CUDA_ERROR_INVALID_VALUE);
-  for (const std::size_t at : {0, 1, 3}) CHECK(*pages.at(at) == 7);
+  for (const std::size_t at : {0U, 1U, 3U}) CHECK(*pages.at(at) == 7);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a mapped file is registered as far as the file goes") {
