@@ -10,25 +10,19 @@
 #include <cstring>
 #include <optional>
 
-#include "driver/loader.hpp"
+#include "device.hpp"
 #include "forms.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 
 using namespace quern;
+using oracle::Failure;
 using oracle::FormKernel;
+using oracle::must;
 
 namespace {
 
 constexpr std::uint32_t kBlock = 64;
-
-struct Failure {
-  std::string what;
-};
-
-void must(CUresult result, const char* call) {
-  if (result != CUDA_SUCCESS) throw Failure{fmt::format("{} answers {}", call, static_cast<int>(result))};
-}
 
 std::size_t output_words(const FormKernel& kernel) {
   return std::size_t{kernel.threads} * kernel.instances.size();
@@ -51,30 +45,14 @@ std::vector<std::uint64_t> run_oracle(const FormKernel& kernel) {
 }
 
 std::vector<std::uint64_t> run_device(const driver::DriverTable& table, const FormKernel& kernel) {
-  char log[4096] = "";
-  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-                            CU_JIT_OPTIMIZATION_LEVEL};
-  // Short runs skip optimisation, which takes most of the time.
-  void* values[] = {log, reinterpret_cast<void*>(sizeof log),
-                    reinterpret_cast<void*>(std::uintptr_t{oracle::tries_a_part() ? 0u : 4u})};
-  CUmodule module = nullptr;
-  if (table.cuModuleLoadDataEx(&module, kernel.ptx.c_str(), 3, options, values) != CUDA_SUCCESS)
-    throw Failure{fmt::format("does not load: {}", log)};
-  CUfunction function = nullptr;
-  must(table.cuModuleGetFunction(&function, module, "k"), "cuModuleGetFunction");
-  CUdeviceptr in = 0, out = 0;
   std::vector<std::uint64_t> words(output_words(kernel));
-  must(table.cuMemAlloc_v2(&in, kernel.input.size() * 8), "cuMemAlloc");
-  must(table.cuMemAlloc_v2(&out, words.size() * 8), "cuMemAlloc");
-  must(table.cuMemcpyHtoD_v2(in, kernel.input.data(), kernel.input.size() * 8), "cuMemcpyHtoD");
-  void* params[] = {&in, &out};
-  must(table.cuLaunchKernel(function, kernel.threads / kBlock, 1, 1, kBlock, 1, 1, 0, nullptr, params,
-                            nullptr),
-       "cuLaunchKernel");
-  must(table.cuMemcpyDtoH_v2(words.data(), out, words.size() * 8), "cuMemcpyDtoH");
-  must(table.cuMemFree_v2(in), "cuMemFree");
-  must(table.cuMemFree_v2(out), "cuMemFree");
-  must(table.cuModuleUnload(module), "cuModuleUnload");
+  // Short runs skip optimisation, which takes most of the time.
+  oracle::run_kernel(table,
+                     {.ptx = kernel.ptx,
+                      .grid = {kernel.threads / kBlock, 1, 1},
+                      .block = {kBlock, 1, 1},
+                      .optimised = !oracle::tries_a_part()},
+                     std::as_bytes(std::span(kernel.input)), std::as_writable_bytes(std::span(words)));
   return words;
 }
 
@@ -109,20 +87,6 @@ std::uint64_t digest_of(const FormKernel& kernel, const std::vector<std::uint64_
   return digest;
 }
 
-Expected<driver::DriverTable> open_table(const std::string& device) {
-  // The libraries are never closed: their threads may outlive this code.
-  if (device == "cuda") {
-    auto loaded = driver::load_libcuda();
-    if (!loaded) return loaded.errors();
-    static const auto* const kept = new driver::LoadedDriver(std::move(*loaded));
-    return kept->table;
-  }
-  auto loaded = driver::load_cpu_plugin();
-  if (!loaded) return loaded.errors();
-  static const auto* const kept = new driver::LoadedPlugin(std::move(*loaded));
-  return kept->table;
-}
-
 /// True if a device of that compute capability (89: 8.9) runs modules for `target`. "sm_100a" is for 10.0
 /// only.
 bool runs_target(int capability, const std::string& target) {
@@ -145,70 +109,81 @@ bool is_mine(std::size_t index, const std::string& part) {
   return index % std::stoul(part.substr(slash + 1)) == std::stoul(part.substr(0, slash));
 }
 
+struct Settings {
+  std::string only, target, part, device = "cpu", results;
+};
+
+struct Counts {
+  std::size_t passed = 0, failed = 0, skipped = 0;
+};
+
+void try_kernel(const driver::DriverTable& table, const FormKernel& kernel, std::FILE* results,
+                Counts& counts) {
+  try {
+    const std::vector<std::uint64_t> got = run_device(table, kernel);
+    for (std::size_t k = 0; results != nullptr && k < kernel.instances.size(); ++k)
+      fmt::print(results, "{}\t{:016x}\n", kernel.instances[k].text, digest_of(kernel, got, k));
+    const std::size_t wrong = compare(kernel, run_oracle(kernel), got);
+    counts.failed += wrong;
+    counts.passed += kernel.instances.size() - wrong;
+  } catch (const Failure& failure) {
+    fmt::print("{} ...: {}\n", kernel.instances[0].text, failure.what);
+    counts.failed += kernel.instances.size();
+  } catch (const oracle::Unsupported& unsupported) {
+    fmt::print("{} ...: {}\n", kernel.instances[0].text, unsupported.what());
+    counts.failed += kernel.instances.size();
+  }
+}
+
+int run(const std::vector<FormKernel>& kernels, const Settings& settings) {
+  const Expected<driver::DriverTable> table = oracle::open_device(settings.device);
+  if (!table) {
+    fmt::print(stderr, "{}", to_string(table.errors()));
+    return settings.device == "cpu" ? 1 : 77;
+  }
+  const int capability = capability_of(*table);
+  std::FILE* const results = settings.results.empty() ? nullptr : std::fopen(settings.results.c_str(), "w");
+  Counts counts;
+  for (std::size_t index = 0; index < kernels.size(); ++index) {
+    const FormKernel& kernel = kernels[index];
+    if (!is_mine(index, settings.part) || (!settings.target.empty() && kernel.target != settings.target))
+      continue;
+    if (runs_target(capability, kernel.target))
+      try_kernel(*table, kernel, results, counts);
+    else
+      counts.skipped += kernel.instances.size();
+  }
+  if (results != nullptr) std::fclose(results);
+  fmt::print("{} instructions passed, {} failed, {} skipped: for targets that the device does not run\n",
+             counts.passed, counts.failed, counts.skipped);
+  return counts.failed == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   oracle::Options line("Instructions on boundary values, on the oracle and on the CPU device");
-  std::string only, target, part, device_name = "cpu", results_file;
+  Settings settings;
   bool list = false, show = false;
-  line.add("--only", only, "instructions whose text contains this");
-  line.add("--target", target, "only instructions of this target");
-  line.add("--part", part, "I/N: every N-th kernel from I on");
-  line.add_choice("--device", device_name, {"cpu", "cuda"});
-  line.add("--results", results_file, "write a digest of each instruction's results");
+  line.add("--only", settings.only, "instructions whose text contains this");
+  line.add("--target", settings.target, "only instructions of this target");
+  line.add("--part", settings.part, "I/N: every N-th kernel from I on");
+  line.add_choice("--device", settings.device, {"cpu", "cuda"});
+  line.add("--results", settings.results, "write a digest of each instruction's results");
   line.add("--list", list, "print the instructions and stop");
   line.add("--show", show, "print the kernels and stop");
   if (const std::optional<int> status = line.read(argc, argv)) return *status;
-  const std::vector<FormKernel> kernels = oracle::form_kernels(only);
+  const std::vector<FormKernel> kernels = oracle::form_kernels(settings.only);
   for (const FormKernel& kernel : kernels) {
     if (show) fmt::print("{}", kernel.ptx);
     if (list)
       for (const oracle::FormInstance& instance : kernel.instances) fmt::print("{}\n", instance.text);
   }
   if (list || show) return 0;
-  const Expected<driver::DriverTable> opened = open_table(device_name);
-  if (!opened) {
-    fmt::print(stderr, "{}", to_string(opened.errors()));
-    return device_name == "cpu" ? 1 : 77;
-  }
-  const driver::DriverTable& table = *opened;
-  std::FILE* const results = results_file.empty() ? nullptr : std::fopen(results_file.c_str(), "w");
-  std::size_t passed = 0, failed = 0, skipped = 0;
-  int capability = 0;
   try {
-    CUcontext context = nullptr;
-    must(table.cuInit(0), "cuInit");
-    must(table.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
-    must(table.cuCtxSetCurrent(context), "cuCtxSetCurrent");
-    capability = capability_of(table);
+    return run(kernels, settings);
   } catch (const Failure& failure) {
     fmt::print(stderr, "{}\n", failure.what);
     return 1;
   }
-  for (std::size_t index = 0; index < kernels.size(); ++index) {
-    const FormKernel& kernel = kernels[index];
-    if (!is_mine(index, part) || (!target.empty() && kernel.target != target)) continue;
-    if (!runs_target(capability, kernel.target)) {
-      skipped += kernel.instances.size();
-      continue;
-    }
-    try {
-      const std::vector<std::uint64_t> got = run_device(table, kernel);
-      for (std::size_t k = 0; results != nullptr && k < kernel.instances.size(); ++k)
-        fmt::print(results, "{}\t{:016x}\n", kernel.instances[k].text, digest_of(kernel, got, k));
-      const std::size_t wrong = compare(kernel, run_oracle(kernel), got);
-      failed += wrong;
-      passed += kernel.instances.size() - wrong;
-    } catch (const Failure& failure) {
-      fmt::print("{} ...: {}\n", kernel.instances[0].text, failure.what);
-      failed += kernel.instances.size();
-    } catch (const oracle::Unsupported& unsupported) {
-      fmt::print("{} ...: {}\n", kernel.instances[0].text, unsupported.what());
-      failed += kernel.instances.size();
-    }
-  }
-  if (results != nullptr) std::fclose(results);
-  fmt::print("{} instructions passed, {} failed, {} skipped: for targets that the device does not run\n",
-             passed, failed, skipped);
-  return failed == 0 ? 0 : 1;
 }

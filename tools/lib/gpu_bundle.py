@@ -13,8 +13,8 @@ import cuda_driver
 import gpu_compare
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = {"quern": "tools/quern/quern", "conformance": "tests/conformance/conformance", "forms": "tests/oracle/forms",
-            "launch-overhead": "tests/gpu/launch-overhead"}
+PROGRAMS = {"quern": "quern", "contract": "tests/contract/contract", "conformance": "tests/conformance/conformance",
+            "forms": "tests/oracle/forms", "differential": "tests/oracle/differential", "launch-overhead": "tests/gpu/launch-overhead"}
 #: What every Linux has, and must have its own of.
 SYSTEM_LIBRARIES = re.compile(r"^(ld-linux|libc\.|libm\.|libdl\.|libpthread\.|librt\.|linux-vdso)")
 LIMIT_BYTES = 60 << 20
