@@ -73,6 +73,7 @@ const char* const kKernels = R"ptx(
 .version 7.0
 .target sm_70
 .address_size 64
+.file 9 "src/here.cu"
 
 .visible .global .align 4 .u32 answer = 42;
 .visible .global .align 8 .u64 answer_address = generic(answer);
@@ -469,7 +470,6 @@ again:
   st.u32 [%rd1], %r1;
   ret;
 }
-.file 9 "src/here.cu"
 .visible .entry trap_of_one(.param .u32 block, .param .u32 thread)
 {
   .reg .b32 %r<5>; .reg .pred %p<3>;

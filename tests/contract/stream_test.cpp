@@ -115,7 +115,11 @@ TEST_CASE(
     "C4: work on one stream is ordered, work on two may overlap: a copy does not wait for another stream's "
     "kernel") {
   const Stream slow = shared().stream(), quick = shared().stream();
-  const auto data = shared().to_device(std::vector<float>(1000, 0.0f));
+  const auto data = shared().to_device(std::vector<float>(1000, -1.0f));
+  // Compiling takes longer than the work that keeps the stream busy.
+  kernel("add_one")({.grid = 4, .block = 256, .stream = quick})(data);
+  kernel("set")({.grid = 1, .block = 32, .stream = quick})(2, data, 0.0f);
+  quick.synchronize();
   keep_busy(slow);
   for (int i = 0; i < 50; ++i) kernel("add_one")({.grid = 4, .block = 256, .stream = quick})(data);
   const NDArray result = data.copy_to_host(shared().pinned_array({1000}, Dtype::float32), quick);

@@ -89,10 +89,9 @@ void multiply_24(Thread& t, const Instruction& i) {
 void divide(Thread& t, const Instruction& i) {
   const Type type = i.types[0];
   const Wide a = number(t, i.operands[1], type), b = number(t, i.operands[2], type);
-  // The PTX ISA leaves division by zero unspecified. Hardware returns all ones, and the dividend as the
-  // remainder.
-  if (i.opcode == "div") return write(t, i, b == 0 ? -1 : a / b);
-  write(t, i, b == 0 ? a : a % b);
+  // The PTX ISA leaves division by zero unspecified. GPUs return all ones (tests/golden/gpu).
+  if (b == 0) return write(t, i, -1);
+  write(t, i, i.opcode == "div" ? a / b : a % b);
 }
 
 void unary(Thread& t, const Instruction& i) {
@@ -169,16 +168,22 @@ void funnel_shift(Thread& t, const Instruction& i) {
                            : both >> amount);
 }
 
+/// The position or length of a bit field. The PTX ISA limits it to 255; GPUs take larger ones modulo 256 for words of 32
+/// bits, and as they are for words of 64 bits (tests/golden/gpu).
+std::uint64_t field_number(Thread& t, const Operand& operand, Type type) {
+  return t.get(operand, {'u', 32}) & (type.bits == 32 ? 0xff : ~std::uint64_t{0});
+}
+
 void extract_bits(Thread& t, const Instruction& i) {
   const Type type = i.types[0];
   const std::uint64_t a = t.get(i.operands[1], type);
-  const unsigned position = static_cast<unsigned>(t.get(i.operands[2], {'u', 32}) & 0xff),
-                 length = static_cast<unsigned>(t.get(i.operands[3], {'u', 32}) & 0xff);
-  const unsigned top = type.bits - 1;
+  const std::uint64_t position = field_number(t, i.operands[2], type),
+                      length = field_number(t, i.operands[3], type);
+  const std::uint64_t top = type.bits - 1;
   // Implements the pseudocode of the PTX ISA, bit by bit.
   const bool sign = type.is_signed() && length != 0 && (a >> std::min(position + length - 1, top) & 1) != 0;
   std::uint64_t result = 0;
-  for (unsigned k = 0; k <= top; ++k) {
+  for (std::uint64_t k = 0; k <= top; ++k) {
     const bool bit = k < length && position + k <= top ? (a >> (position + k) & 1) != 0 : sign;
     result |= static_cast<std::uint64_t>(bit) << k;
   }
@@ -189,9 +194,9 @@ void insert_bits(Thread& t, const Instruction& i) {
   const Type type = i.types[0];
   std::uint64_t result = t.get(i.operands[2], type);
   const std::uint64_t a = t.get(i.operands[1], type);
-  const unsigned position = static_cast<unsigned>(t.get(i.operands[3], {'u', 32}) & 0xff),
-                 length = static_cast<unsigned>(t.get(i.operands[4], {'u', 32}) & 0xff);
-  for (unsigned k = 0; k < length && position + k < type.bits; ++k) {
+  const std::uint64_t position = field_number(t, i.operands[3], type),
+                      length = field_number(t, i.operands[4], type);
+  for (std::uint64_t k = 0; k < length && position + k < type.bits; ++k) {
     result &= ~(std::uint64_t{1} << (position + k));
     result |= (a >> k & 1) << (position + k);
   }

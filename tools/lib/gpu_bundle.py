@@ -166,6 +166,8 @@ def make_bundle(build, to):
     shutil.copy(ROOT / "tools/gpu-check", to / "gpu-check")
     for name in ("cuda_driver.py", "gpu_compare.py", "gpu_bundle.py"):
         shutil.copy(ROOT / "tools/lib" / name, to / "tools/lib" / name)
+    (to / "tests/gpu").mkdir(parents=True)
+    shutil.copy(ROOT / "tests/gpu/boundaries.toml", to / "tests/gpu/boundaries.toml")
     (to / "manifest.json").write_text(json.dumps({"commit": commit()}))
     size = size_of(to)
     if size > LIMIT_BYTES:

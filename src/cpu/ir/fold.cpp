@@ -19,7 +19,7 @@ Unsigned signed_divide(Signed a, Signed b) noexcept {
 }
 
 Unsigned signed_remainder(Signed a, Signed b) noexcept {
-  if (b == 0) return static_cast<Unsigned>(a);
+  if (b == 0) return ~Unsigned{0};
   return b == -1 ? 0 : static_cast<Unsigned>(a % b);
 }
 

@@ -112,7 +112,7 @@ template <bool is_signed>
 Value* remainder(Operands& o) {
   const Division d = divide(o, is_signed);
   Value* const rest = o.b.CreateSub(o[0], o.b.CreateMul(d.quotient, d.divisor));
-  return o.b.CreateSelect(d.by_zero, o[0], rest);
+  return o.b.CreateSelect(d.by_zero, bits(o.type, ~0ull), rest);
 }
 
 Value* absolute(Operands& o) { return o.b.CreateBinaryIntrinsic(Intrinsic::abs, o[0], o.b.getFalse()); }
