@@ -22,9 +22,11 @@ using Native = void (*)(Arrays, Part);
 #define QUERN_REFERENCE(name)
 namespace strict {
 #include "natives.def"
+#include "natives_third.def"
 }
 namespace fast {
 #include "natives.def"
+#include "natives_third.def"
 }
 #undef QUERN_NATIVE
 #undef QUERN_REFERENCE
@@ -32,6 +34,7 @@ namespace fast {
 #define QUERN_REFERENCE(name) void name(Arrays arrays, Part part);
 namespace reference {
 #include "natives.def"
+#include "natives_third.def"
 }
 #undef QUERN_NATIVE
 #undef QUERN_REFERENCE

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <quern/quern.hpp>
 #include <span>
 #include <string>
@@ -39,6 +40,9 @@ struct Slot {
   double value = 0;  ///< of a number
 };
 
+/// The limit of a row that has none yet.
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
 struct Row {
   const char* name;
   const char* what;  ///< a few words for the table
@@ -61,5 +65,7 @@ std::vector<Row> tile_rows();
 std::vector<Row> counting_rows();
 std::vector<Row> integer_rows();
 std::vector<Row> atomic_rows();
+
+std::vector<Row> third_rows();  ///< a set of its own
 
 }  // namespace quern::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks and times the rows of the table, and prints one line a row: its name, its words, the milliseconds of
-// the best native function and of the kernel, the limit of their ratio. tools/bench --styles runs it on one
-// thread and on all, and prints the table.
+// the best native function and of the kernel, the limit of their ratio. tools/bench --styles and --third run
+// it on one thread and on all, and print the table.
 #include <quern/quern.hpp>
 
 #include <algorithm>
@@ -26,6 +26,7 @@ struct Options {
   double milliseconds = 600;  ///< of measurement for each row
   std::regex filter{""};
   bool all_natives = false;  ///< print the times of each on stderr
+  std::string set = "second";
 };
 
 constexpr double kNever = 1e30;
@@ -182,11 +183,18 @@ bool run_row(const Session& session, Modules& modules, const Row& row, const Opt
   return true;
 }
 
+using Table = std::vector<Row> (*)();
+
+const std::map<std::string, std::vector<Table>> kSets{
+    {"second", {sum_rows, map_rows, tile_rows, counting_rows, integer_rows, atomic_rows}},
+    {"third", {third_rows}},
+};
+
 bool run_all(const Options& options) {
   const Session session("cpu");
   Modules modules(session);
   bool right = true;
-  for (const auto rows : {sum_rows, map_rows, tile_rows, counting_rows, integer_rows, atomic_rows})
+  for (const Table rows : kSets.at(options.set))
     for (const Row& row : rows())
       if (std::regex_search(row.name, options.filter))
         right = run_row(session, modules, row, options) && right;
@@ -204,6 +212,7 @@ int main(int count, char** words) {
     if (word == "--milliseconds") options.milliseconds = std::stod(words[i + 1]);
     if (word == "--all-natives") options.all_natives = std::string(words[i + 1]) == "1";
     if (word == "--filter") options.filter = words[i + 1];
+    if (word == "--set") options.set = words[i + 1];
   }
   ::setenv("QUERN_CPU_WORKERS", std::to_string(options.threads).c_str(), 1);
   try {
