@@ -23,11 +23,11 @@ using Native = void (*)(Arrays, Part);
 namespace strict {
 #include "natives.def"
 #include "natives_third.def"
-}
+}  // namespace strict
 namespace fast {
 #include "natives.def"
 #include "natives_third.def"
-}
+}  // namespace fast
 #undef QUERN_NATIVE
 #undef QUERN_REFERENCE
 #define QUERN_NATIVE(name)
@@ -35,7 +35,7 @@ namespace fast {
 namespace reference {
 #include "natives.def"
 #include "natives_third.def"
-}
+}  // namespace reference
 #undef QUERN_NATIVE
 #undef QUERN_REFERENCE
 
