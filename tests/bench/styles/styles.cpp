@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <map>
 #include <regex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -191,10 +192,12 @@ const std::map<std::string, std::vector<Table>> kSets{
 };
 
 bool run_all(const Options& options) {
+  const auto set = kSets.find(options.set);
+  if (set == kSets.end()) throw std::invalid_argument("no set of rows is called " + options.set);
   const Session session("cpu");
   Modules modules(session);
   bool right = true;
-  for (const Table rows : kSets.at(options.set))
+  for (const Table rows : set->second)
     for (const Row& row : rows())
       if (std::regex_search(row.name, options.filter))
         right = run_row(session, modules, row, options) && right;
