@@ -485,11 +485,12 @@ again:
 done:
   ret;
 }
-.visible .entry meet_at(.param .u32 id, .param .u32 count)
+// (NVIDIA's compiler in CUDA 13.0 crashes where a parameter has the name of another kernel.)
+.visible .entry meet_at(.param .u32 id, .param .u32 threads)
 {
   .reg .b32 %r<3>;
   ld.param.u32 %r1, [id];
-  ld.param.u32 %r2, [count];
+  ld.param.u32 %r2, [threads];
   bar.sync %r1, %r2;
   ret;
 }

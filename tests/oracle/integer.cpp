@@ -168,8 +168,8 @@ void funnel_shift(Thread& t, const Instruction& i) {
                            : both >> amount);
 }
 
-/// The position or length of a bit field. The PTX ISA limits it to 255; GPUs take larger ones modulo 256 for words of 32
-/// bits, and as they are for words of 64 bits (tests/golden/gpu).
+/// The position or length of a bit field. The PTX ISA limits it to 255; GPUs take larger ones modulo 256 for
+/// words of 32 bits, and as they are for words of 64 bits (tests/golden/gpu).
 std::uint64_t field_number(Thread& t, const Operand& operand, Type type) {
   return t.get(operand, {'u', 32}) & (type.bits == 32 ? 0xff : ~std::uint64_t{0});
 }

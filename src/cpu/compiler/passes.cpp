@@ -107,6 +107,7 @@ std::span<const Pass> pass_list() {
       {"build_ssa", Form::builder, &builder<lower::build_ssa>},
       {"propagate", Form::builder, &builder<lower::propagate>},
       {"share_values", Form::builder, &builder<lower::share_values>},
+      {"join_divisions", Form::builder, &builder<lower::join_divisions>},
       {"hoist_invariants", Form::builder, &builder<lower::hoist_invariants>},
       {"remove_dead", Form::builder, &builder<lower::remove_dead>},
       {"settle_nan_bits", Form::builder, &builder<lower::settle_nan_bits>},

@@ -2,6 +2,8 @@
 // Integer arithmetic. Every lane, running or not, may contain any value, so no operation here may fault.
 #include <llvm/IR/Intrinsics.h>
 
+#include <bit>
+
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
 
@@ -53,14 +55,72 @@ Value* multiply_high(Operands& o) {
   return b.CreateTrunc(b.CreateLShr(product, width), o.type);
 }
 
-/// Divides vectors of up to 32 bits by a floating-point division. The quotient is exact: x / y is an integer
-/// or at least 1 / y away from the next one, and its rounding error, (x / y) * 2^-p, is smaller if x < 2^p.
-Value* quotient_by_float(Operands& o, Value* x, Value* y, bool is_signed) {
+// --- division of vectors, for which there is no instruction
+//
+// A quotient of x and y is exact in a floating-point format of p bits, truncated: x / y is an integer or at
+// least 1 / y away from the next one, and its rounding error, (x / y) * 2^-p, is smaller if x < 2^p. By a
+// product with the reciprocal, (x + 1/2) * (1 / y), it is exact if x < 2^(p - 2): the sum is at least 1 / (2
+// y) away from multiples of y, and two roundings are less than (x / y) * 2^(1 - p).
+
+/// 64-bit integers of less magnitude are divided in f64.
+constexpr unsigned kExactBits = 50;
+
+struct Divisor {
+  Value* value;    ///< in every lane, not 0 and, for a dividend of INT_MIN, not -1
+  Value* uniform;  ///< the same as a scalar; null: lanes differ
+};
+
+/// Adding 1.5 * 2^52 moves an integer of less than 52 bits into the fraction of an f64, on processors that
+/// have no conversion, too.
+struct Shifted {
+  Operands& o;
+  llvm::Type* real = with_element(o.type, o.b.getDoubleTy());
+  Value* shift = llvm::ConstantFP::get(real, 0x1.8p52);
+  Value* shift_bits = bits(o.type, std::bit_cast<std::uint64_t>(0x1.8p52));
+
+  /// Baseline processors round to the nearest integer only, by the same addition.
+  Value* truncated(Value* value) {
+    llvm::IRBuilder<>& b = o.b;
+    if (o.isa() != Isa::baseline) return b.CreateUnaryIntrinsic(Intrinsic::trunc, value);
+    const auto magnitude = [&](Value* number) { return b.CreateUnaryIntrinsic(Intrinsic::fabs, number); };
+    Value* const nearest = b.CreateFSub(b.CreateFAdd(value, shift), shift);
+    Value* const one = b.CreateBinaryIntrinsic(Intrinsic::copysign, llvm::ConstantFP::get(real, 1.0), value);
+    return b.CreateSelect(b.CreateFCmpOGT(magnitude(nearest), magnitude(value)), b.CreateFSub(nearest, one),
+                          nearest);
+  }
+  Value* to_real(Value* value) {
+    return o.b.CreateFSub(o.b.CreateBitCast(o.b.CreateAdd(value, shift_bits), real), shift);
+  }
+  Value* to_integer(Value* value) {
+    Value* const whole = truncated(value);
+    return o.b.CreateSub(o.b.CreateBitCast(o.b.CreateFAdd(whole, shift), o.type), shift_bits);
+  }
+};
+
+Value* to_real(Operands& o, Value* value, llvm::Type* real, bool is_signed) {
+  return is_signed ? o.b.CreateSIToFP(value, real) : o.b.CreateUIToFP(value, real);
+}
+
+/// The quotient before it is truncated. `y` is a scalar if the divisor is uniform, else a vector, as `x`.
+Value* real_quotient(Operands& o, Value* x, Value* y, bool is_signed) {
   llvm::IRBuilder<>& b = o.b;
-  llvm::Type* const real = with_element(o.type, width_of(o.type) <= 16 ? b.getFloatTy() : b.getDoubleTy());
-  if (is_signed)
-    return b.CreateFPToSI(b.CreateFDiv(b.CreateSIToFP(x, real), b.CreateSIToFP(y, real)), o.type);
-  return b.CreateFPToUI(b.CreateFDiv(b.CreateUIToFP(x, real), b.CreateUIToFP(y, real)), o.type);
+  llvm::Type* const real = x->getType();
+  if (y->getType()->isVectorTy()) return b.CreateFDiv(x, y);
+  Value* half = llvm::ConstantFP::get(real, 0.5);
+  if (is_signed) half = b.CreateBinaryIntrinsic(Intrinsic::copysign, half, x);
+  Value* const reciprocal = b.CreateFDiv(llvm::ConstantFP::get(y->getType(), 1.0), y);
+  return b.CreateFMul(b.CreateFAdd(x, half), splat(o.context, reciprocal));
+}
+
+/// Divides vectors of up to 32 bits.
+Value* quotient_of_32(Operands& o, Value* x, const Divisor& y, bool is_signed) {
+  llvm::IRBuilder<>& b = o.b;
+  llvm::Type* const element = width_of(o.type) <= 16 ? b.getFloatTy() : b.getDoubleTy();
+  llvm::Type* const real = with_element(o.type, element);
+  Value* const divisor =
+      y.uniform != nullptr ? to_real(o, y.uniform, element, is_signed) : to_real(o, y.value, real, is_signed);
+  Value* const quotient = real_quotient(o, to_real(o, x, real, is_signed), divisor, is_signed);
+  return is_signed ? b.CreateFPToSI(quotient, o.type) : b.CreateFPToUI(quotient, o.type);
 }
 
 Value* quotient_by_helper(Operands& o, Value* x, Value* y, bool is_signed) {
@@ -73,17 +133,41 @@ Value* quotient_by_helper(Operands& o, Value* x, Value* y, bool is_signed) {
   return result;
 }
 
-/// Returns x / y if y is not 0 and, for INT_MIN, not -1.
-Value* safe_quotient(Operands& o, Value* x, Value* y, bool is_signed) {
-  // LLVM turns a division by a constant into a multiplication, and a scalar division is one instruction.
-  if (!o.is_vector() || llvm::isa<llvm::Constant>(o[1]))
-    return is_signed ? o.b.CreateSDiv(x, y) : o.b.CreateUDiv(x, y);
-  if (width_of(o.type) == 64) return quotient_by_helper(o, x, y, is_signed);
-  return quotient_by_float(o, x, y, is_signed);
+/// i1: the running lanes of both vectors are of magnitude 2^kExactBits or less.
+Value* are_exact(Operands& o, Value* x, Value* y, bool is_signed) {
+  llvm::IRBuilder<>& b = o.b;
+  const std::uint64_t bias = is_signed ? std::uint64_t{1} << kExactBits : 0;
+  Value* const offset = bits(o.type, bias);
+  Value* together = b.CreateOr(b.CreateAdd(x, offset), b.CreateAdd(y, offset));
+  if (!o.context.full()) together = b.CreateSelect(o.context.mask(), together, bits(o.type, 0));
+  return b.CreateICmpULT(b.CreateOrReduce(together), b.getInt64((std::uint64_t{1} << kExactBits) + bias));
+}
+
+/// Divides vectors of 64-bit integers: in f64 if all lanes allow it, as they do for indices and sizes, else
+/// lane by lane.
+Value* quotient_of_64(Operands& o, Value* x, const Divisor& y, bool is_signed) {
+  Value* exact = nullptr;
+  Value* other = nullptr;
+  const auto in_reals = [&] {
+    Shifted shifted{o};
+    Value* const divisor =
+        y.uniform != nullptr ? o.b.CreateSIToFP(y.uniform, o.b.getDoubleTy()) : shifted.to_real(y.value);
+    exact = shifted.to_integer(real_quotient(o, shifted.to_real(x), divisor, is_signed));
+  };
+  const Parts parts = choose(o.context, are_exact(o, x, y.value, is_signed), in_reals,
+                             [&] { other = quotient_by_helper(o, x, y.value, is_signed); });
+  llvm::PHINode* const result = o.b.CreatePHI(o.type, 2);
+  result->addIncoming(exact, parts.first);
+  result->addIncoming(other, parts.second);
+  return result;
+}
+
+Value* quotient_of_vectors(Operands& o, Value* x, const Divisor& y, bool is_signed) {
+  return width_of(o.type) == 64 ? quotient_of_64(o, x, y, is_signed) : quotient_of_32(o, x, y, is_signed);
 }
 
 struct Division {
-  Value* by_zero;
+  Value* by_zero;  ///< i1, scalar where the divisor is
   Value* divisor;  ///< neither 0 nor overflowing
   Value* quotient;
 };
@@ -99,20 +183,67 @@ Division divide(Operands& o, bool is_signed) {
         b.CreateAnd(b.CreateICmpEQ(o[0], bits(o.type, minimum)), b.CreateICmpEQ(o[1], bits(o.type, ~0ull)));
     divisor = b.CreateSelect(overflow, one, divisor);  // INT_MIN / -1 wraps to INT_MIN / 1
   }
-  return {by_zero, divisor, safe_quotient(o, o[0], divisor, is_signed)};
+  // LLVM turns a division by a constant into a multiplication, and a scalar division is one instruction.
+  if (!o.is_vector() || llvm::isa<llvm::Constant>(o[1]))
+    return {by_zero, divisor, is_signed ? b.CreateSDiv(o[0], divisor) : b.CreateUDiv(o[0], divisor)};
+  return {by_zero, divisor, quotient_of_vectors(o, o[0], {divisor, nullptr}, is_signed)};
+}
+
+/// The same for a divisor that is a scalar, and no constant.
+Division divide_by_uniform(Operands& o, bool is_signed) {
+  llvm::IRBuilder<>& b = o.b;
+  Value* const given = o.context.scalar(o.inst.args[1]);
+  Value* const one = bits(given->getType(), 1);
+  Value* const by_zero = b.CreateICmpEQ(given, bits(given->getType(), 0));
+  Value* const by_minus_one = b.CreateICmpEQ(given, bits(given->getType(), ~0ull));
+  Value* divisor = b.CreateSelect(by_zero, one, given);
+  if (is_signed) divisor = b.CreateSelect(by_minus_one, one, divisor);  // INT_MIN / -1 would overflow
+  Value* const in_lanes = splat(o.context, divisor);
+  Value* quotient = quotient_of_vectors(o, o[0], {in_lanes, divisor}, is_signed);
+  if (!is_signed) return {by_zero, in_lanes, quotient};
+  quotient = b.CreateSelect(by_minus_one, b.CreateNeg(o[0]), quotient);
+  return {by_zero, b.CreateSelect(by_minus_one, o[1], in_lanes), quotient};
+}
+
+Division division_of(Operands& o, bool is_signed) {
+  const bool uniform = o.is_vector() && !llvm::isa<llvm::Constant>(o[1]) &&
+                       o.context.pattern(o.inst.args[1]).kind == analysis::LanePatternKind::uniform;
+  return uniform ? divide_by_uniform(o, is_signed) : divide(o, is_signed);
 }
 
 template <bool is_signed>
 Value* quotient(Operands& o) {
-  const Division d = divide(o, is_signed);
+  const Division d = division_of(o, is_signed);
   return o.b.CreateSelect(d.by_zero, bits(o.type, ~0ull), d.quotient);
+}
+
+Value* divided_remainder(Operands& o, bool is_signed) {
+  const Division d = division_of(o, is_signed);
+  Value* const rest = o.b.CreateSub(o[0], o.b.CreateMul(d.quotient, d.divisor));
+  return o.b.CreateSelect(d.by_zero, bits(o.type, ~0ull), rest);
+}
+
+/// i1: in every running lane the dividend is not negative and less than the divisor, and is the remainder.
+Value* are_remainders(Operands& o, bool is_signed) {
+  llvm::IRBuilder<>& b = o.b;
+  Value* beyond = b.CreateICmpUGE(o[0], o[1]);
+  if (is_signed) beyond = b.CreateOr(beyond, b.CreateICmpSLT(o[1], bits(o.type, 0)));
+  if (!o.context.full()) beyond = b.CreateAnd(beyond, o.context.mask());
+  return b.CreateNot(b.CreateOrReduce(beyond));
 }
 
 template <bool is_signed>
 Value* remainder(Operands& o) {
-  const Division d = divide(o, is_signed);
-  Value* const rest = o.b.CreateSub(o[0], o.b.CreateMul(d.quotient, d.divisor));
-  return o.b.CreateSelect(d.by_zero, bits(o.type, ~0ull), rest);
+  if (!o.is_vector() || width_of(o.type) != 64 || llvm::isa<llvm::Constant>(o[1]))
+    return divided_remainder(o, is_signed);
+  // Most 64-bit remainders are of indices that wrap at the edge of an array, so that few are beyond it.
+  Value* divided = nullptr;
+  const Parts parts = choose(
+      o.context, are_remainders(o, is_signed), [] {}, [&] { divided = divided_remainder(o, is_signed); });
+  llvm::PHINode* const result = o.b.CreatePHI(o.type, 2);
+  result->addIncoming(o[0], parts.first);
+  result->addIncoming(divided, parts.second);
+  return result;
 }
 
 Value* absolute(Operands& o) { return o.b.CreateBinaryIntrinsic(Intrinsic::abs, o[0], o.b.getFalse()); }

@@ -29,6 +29,9 @@ void propagate(FunctionBuilder& builder);
 /// Replaces pure values that are computed several times by one (common subexpressions).
 void share_values(FunctionBuilder& builder);
 
+/// Replaces a choice between a 64-bit division and a 32-bit one, as NVRTC makes it, by the 64-bit one.
+void join_divisions(FunctionBuilder& builder);
+
 /// Moves pure values that do not change in a loop in front of it.
 void hoist_invariants(FunctionBuilder& builder);
 

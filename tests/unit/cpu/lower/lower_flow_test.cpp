@@ -130,6 +130,51 @@ TEST_CASE("a nest of loops with several ways out computes what the PTX says and 
   }
 }
 
+namespace {
+
+/// A 64-bit remainder of %tid.x * 2^31 - 5 and %tid.x + 7, as NVRTC writes it: in 32 bits if both numbers
+/// fit.
+std::string chosen_remainder(const std::string& test, const std::string& divisor) {
+  return "mov.u32 %r9, %tid.x; cvt.u64.u32 %rd2, %r9; add.s64 %rd3, %rd2, 7; shl.b64 %rd2, %rd2, 31;"
+         "sub.s64 %rd2, %rd2, 5; or.b64 %rd4, %rd2, %rd3; and.b64 %rd4, %rd4, -4294967296;" +
+         test +
+         "@%p1 bra short; rem.s64 %rd5, %rd2, %rd3; bra.uni after;"
+         "short: cvt.u32.u64 %r1, %rd2; cvt.u32.u64 %r2, " +
+         divisor +
+         "; rem.u32 %r3, %r1, %r2; cvt.u64.u32 %rd5, %r3;"
+         "after: st.global.u64 [%rd1], %rd5;";
+}
+
+std::uint64_t remainder_of(const cpu::ir::Module& module, std::uint32_t tid) {
+  test::IrInterpreter machine(module);
+  machine.tid_x = tid;
+  machine.run();
+  return machine.double_word(0);
+}
+
+}  // namespace
+
+TEST_CASE("a choice between a 32-bit and a 64-bit division is a 64-bit division") {
+  const auto module = test::lowered(test::kernel_text(chosen_remainder("setp.eq.s64 %p1, %rd4, 0;", "%rd3")));
+  CHECK(test::count(module.functions[0], Op::urem) == 0);
+  CHECK(test::count(module.functions[0], Op::srem) == 1);
+  CHECK(test::count(module.functions[0], Op::cond_br) == 0);
+  for (const std::uint32_t tid : {0u, 1u, 2u, 1000u}) {
+    const std::int64_t a = (std::int64_t{tid} << 31) - 5, b = std::int64_t{tid} + 7;
+    CHECK(remainder_of(module, tid) == static_cast<std::uint64_t>(a % b));
+  }
+}
+
+TEST_CASE("a choice between other divisions stays") {
+  // The other side of the branch, and another divisor on one side.
+  for (const std::string& body : {chosen_remainder("setp.ne.s64 %p1, %rd4, 0;", "%rd3"),
+                                  chosen_remainder("setp.eq.s64 %p1, %rd4, 0;", "%rd2")}) {
+    const auto module = test::lowered(test::kernel_text(body));
+    CHECK(test::count(module.functions[0], Op::cond_br) == 1);
+    CHECK(test::count(module.functions[0], Op::urem) == 1);
+  }
+}
+
 TEST_CASE("a loop with two ways back gets one latch and one preheader") {
   const auto module = test::lowered(test::kernel_text(R"(
     mov.u32 %r1, 0;

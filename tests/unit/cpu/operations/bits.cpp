@@ -14,14 +14,16 @@ using Row = std::vector<std::uint64_t>;
 std::uint64_t low(std::uint64_t value, unsigned width) {
   return width == 64 ? value : value & ((std::uint64_t{1} << width) - 1);
 }
-bool bit(std::uint64_t value, unsigned at) { return at < 64 && (value >> at & 1) != 0; }
+/// As GPUs read positions and lengths beyond 255, which the PTX ISA does not allow.
+std::uint64_t field_number(std::uint64_t given, unsigned width) { return width == 32 ? given & 0xff : given; }
+bool bit(std::uint64_t value, std::uint64_t at) { return at < 64 && (value >> at & 1) != 0; }
 
 std::uint64_t reference_bfe(const Row& row, unsigned width, bool is_signed) {
   const unsigned msb = width - 1;
-  const unsigned position = row[1] & 0xff;
-  const unsigned length = row[2] & 0xff;
+  const std::uint64_t position = field_number(row[1], width);
+  const std::uint64_t length = field_number(row[2], width);
   bool sign = false;
-  if (is_signed && length != 0) sign = bit(row[0], std::min(position + length - 1, msb));
+  if (is_signed && length != 0) sign = bit(row[0], std::min<std::uint64_t>(position + length - 1, msb));
   std::uint64_t result = 0;
   for (unsigned i = 0; i <= msb; ++i) {
     const bool value = i < length && position + i <= msb ? bit(row[0], position + i) : sign;
@@ -31,8 +33,8 @@ std::uint64_t reference_bfe(const Row& row, unsigned width, bool is_signed) {
 }
 
 std::uint64_t reference_bfi(const Row& row, unsigned width) {
-  const unsigned position = row[2] & 0xff;
-  const unsigned length = row[3] & 0xff;
+  const std::uint64_t position = field_number(row[2], width);
+  const std::uint64_t length = field_number(row[3], width);
   std::uint64_t result = row[1];
   for (unsigned i = 0; i < length && position + i < width; ++i) {
     result &= ~(std::uint64_t{1} << (position + i));

@@ -30,6 +30,54 @@ void check_binary(Op op, std::vector<Type> types,
 }
 
 const std::vector<Type> kAll = {Type::i8, Type::i16, Type::i32, Type::i64};
+const std::vector<Op> kDivisions = {Op::udiv, Op::urem, Op::sdiv, Op::srem};
+
+using Reference2 = std::uint64_t (*)(std::uint64_t, std::uint64_t, unsigned);
+
+Reference2 division_of(Op op) {
+  if (op == Op::udiv)
+    return [](std::uint64_t a, std::uint64_t b, unsigned) { return b == 0 ? ~std::uint64_t{0} : a / b; };
+  if (op == Op::urem)
+    return [](std::uint64_t a, std::uint64_t b, unsigned) { return b == 0 ? ~std::uint64_t{0} : a % b; };
+  if (op == Op::sdiv)
+    return [](std::uint64_t a, std::uint64_t b, unsigned width) {
+      if (b == 0) return ~std::uint64_t{0};
+      return static_cast<std::uint64_t>(
+          static_cast<std::int64_t>(SignedWide{number(a, width)} / number(b, width)));
+    };
+  return [](std::uint64_t a, std::uint64_t b, unsigned width) {
+    if (b == 0) return ~std::uint64_t{0};
+    return static_cast<std::uint64_t>(
+        static_cast<std::int64_t>(SignedWide{number(a, width)} % number(b, width)));
+  };
+}
+
+/// Without a mask for all lanes, the lanes that do not run have values for which other code would be chosen.
+void check_uniform_divisor(Op op, Type type, const Machine& machine) {
+  const unsigned width = ir::bit_size(type);
+  const Compiled code = compile({.op = op, .type = type, .inputs = {{type}, {type, uniform()}}}, machine);
+  std::vector<std::uint64_t> dividends = interesting(type), divisors = dividends;
+  for (const std::uint64_t more : {1ull << 49, 1ull << 50, (1ull << 50) - 1, (1ull << 50) + 1, 1237ull}) {
+    dividends.push_back(low(more * 3, width));
+    dividends.push_back(low(0 - more, width));
+    divisors.push_back(low(more, width));
+  }
+  const std::uint32_t mask = machine.full ? 0xffffffffu : 0x5a5a5a5au;
+  for (const std::uint64_t divisor : divisors)
+    for (const std::size_t begin : {0u, 32u}) {
+      Lanes lanes{};
+      for (std::size_t lane = 0; lane < lanes.size(); ++lane)
+        lanes[lane] =
+            (mask >> lane & 1) != 0 ? dividends[(begin + lane) % dividends.size()] : low(~0ull, width);
+      const Lanes got = code.run({lanes, filled(divisor)}, mask)[0];
+      for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+        if ((mask >> lane & 1) == 0) continue;
+        CAPTURE(lanes[lane]);
+        CAPTURE(divisor);
+        CHECK(got[lane] == low(division_of(op)(lanes[lane], divisor, width), width));
+      }
+    }
+}
 
 }  // namespace
 
@@ -50,19 +98,29 @@ TEST_CASE("the high half of a product is exact, signed and unsigned") {
 }
 
 TEST_CASE("division never faults: by zero it gives all ones, INT_MIN / -1 gives INT_MIN") {
-  check_binary(Op::udiv, kAll,
-               [](std::uint64_t a, std::uint64_t b, unsigned) { return b == 0 ? ~std::uint64_t{0} : a / b; });
-  check_binary(Op::urem, kAll, [](std::uint64_t a, std::uint64_t b, unsigned) { return b == 0 ? a : a % b; });
-  check_binary(Op::sdiv, kAll, [](std::uint64_t a, std::uint64_t b, unsigned width) {
-    if (b == 0) return ~std::uint64_t{0};
-    return static_cast<std::uint64_t>(
-        static_cast<std::int64_t>(SignedWide{number(a, width)} / number(b, width)));
-  });
-  check_binary(Op::srem, kAll, [](std::uint64_t a, std::uint64_t b, unsigned width) {
-    if (b == 0) return a;
-    return static_cast<std::uint64_t>(
-        static_cast<std::int64_t>(SignedWide{number(a, width)} % number(b, width)));
-  });
+  for (const Op op : kDivisions) check_binary(op, kAll, division_of(op));
+}
+
+TEST_CASE("64-bit divisions are exact where f64 begins to round") {
+  std::vector<std::uint64_t> values;
+  for (const unsigned bits : {31u, 32u, 49u, 50u, 51u, 52u, 53u, 54u})
+    for (const std::uint64_t distance : {0, 1, 2, 3}) {
+      values.push_back((std::uint64_t{1} << bits) - distance);
+      values.push_back((std::uint64_t{1} << bits) + distance);
+      values.push_back(0 - values.back());
+      values.push_back(0 - (std::uint64_t{1} << bits) + distance);
+    }
+  for (const std::uint64_t small : {1, 2, 3, 5, 7, 641, 65537}) values.push_back(small);
+  for (const Op op : kDivisions)
+    check_elementwise({.op = op, .type = Type::i64, .inputs = {{Type::i64}, {Type::i64}}},
+                      [&](const Row& row) { return division_of(op)(row[0], row[1], 64); }, {values, values});
+}
+
+TEST_CASE("a divisor that all lanes share is any divisor") {
+  for (const Type type : kAll)
+    for (const Op op : kDivisions)
+      for (const Isa isa : isas())
+        for (const bool full : {true, false}) check_uniform_divisor(op, type, {.isa = isa, .full = full});
 }
 
 TEST_CASE("division by a constant is that of any divisor") {
