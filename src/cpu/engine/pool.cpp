@@ -48,6 +48,7 @@ void Scheduler::start_thread(GroupId id) {
     told_of_refusal_ = false;
   } catch (const std::system_error& error) {
     // The existing threads, and callers that wait or ask, do the work. Later work tries again.
+    was_refused_ = true;
     if (!told_of_refusal_.exchange(true)) report(std::string("cannot start another thread: ") + error.what());
     const Section section(*this);
     groups_.refuse_thread(id);
@@ -56,7 +57,8 @@ void Scheduler::start_thread(GroupId id) {
 
 void Scheduler::execute(Task& task) {
   if (task.worker != nullptr) {
-    task.fault = run_launch(*task.command->launch(), *task.worker, worker_count(), watchdog_);
+    task.fault =
+        run_launch(*task.command->launch(), *task.worker, worker_count(), watchdog_, help_in_kernel_);
   } else if (auto* transfer = std::get_if<TransferJob>(&task.command->job)) {
     run(*transfer);
     // Release this before the copy counts as complete: a thread that then frees the memory finds it unused.
@@ -66,13 +68,11 @@ void Scheduler::execute(Task& task) {
     call(*host);
   } else if (const auto* value = std::get_if<ValueJob>(&task.command->job)) {
     task.again = !is_met(*value);
-    if (task.again) std::this_thread::sleep_for(kValueInterval);
   } else if (const auto* peer = std::get_if<PeerJob>(&task.command->job)) {
     const PeerPoint::State state = peer->point->look();
     task.again = state == PeerPoint::State::ahead;
     if (state == PeerPoint::State::lost)
       task.fault = std::make_unique<Fault>(Fault{.kind = FaultKind::peer_ended});
-    if (task.again) std::this_thread::sleep_for(kValueInterval);
   } else if (const auto* source = std::get_if<SourceJob>(&task.command->job)) {
     try {
       task.commands = source->source->next();
@@ -115,16 +115,34 @@ void Scheduler::thread_main(GroupId id) {
   for (;;) {
     Task task = wait_for_task(id);
     execute(task);
+    if (task.again) std::this_thread::sleep_for(kValueInterval);
     const Section section(*this);
+    --groups_[id].busy;
+    if (task.lent) --groups_[id].lent;
     finish(task);
   }
+}
+
+/// Values come last: a thread that looked at one first would do so again and again.
+std::optional<Task> Scheduler::take_stranded() {
+  for (const WorkKind kind : {WorkKind::transfer, WorkKind::launch, WorkKind::host_function,
+                              WorkKind::waiting_launch, WorkKind::value})
+    if (std::optional<Task> task = runnable_.take_stranded(kind)) return task;
+  return std::nullopt;
 }
 
 Task Scheduler::wait_for_task(GroupId id) {
   Section section(*this);
   for (;;) {
-    if (std::optional<Task> task = runnable_.take(id)) return std::move(*task);
-    if (std::optional<Task> task = runnable_.take_stranded()) return std::move(*task);
+    std::optional<Task> task = runnable_.take(id);
+    if (!task && (task = take_stranded())) {
+      task->lent = true;
+      ++groups_[id].lent;
+    }
+    if (task) {
+      ++groups_[id].busy;
+      return std::move(*task);
+    }
     if (!groups_[id].polling && id != GroupId::host && id != GroupId::value)
       poll(id, section);
     else
