@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cpu/engine/fault.hpp"
+
 namespace quern::cpu::engine {
 namespace {
 
@@ -53,6 +55,25 @@ std::size_t bring_words(std::byte* host, std::byte* shadow, std::byte* agreed, s
   return end;
 }
 
+struct Sides {
+  std::byte* host = nullptr;
+  std::byte* shadow = nullptr;
+  std::byte* agreed = nullptr;
+  std::size_t bytes = 0;
+};
+
+void bring_all(const Sides& sides) {
+  std::size_t done = 0;
+  const auto bring = [&]<class Word>(Word) {
+    done +=
+        bring_words<Word>(sides.host + done, sides.shadow + done, sides.agreed + done, sides.bytes - done);
+  };
+  bring(std::uint64_t{});  // a value that is written at once is copied at once
+  bring(std::uint32_t{});
+  bring(std::uint16_t{});
+  bring(std::uint8_t{});
+}
+
 }  // namespace
 
 Mapping::Mapping(std::byte* host, std::shared_ptr<Allocation> shadow)
@@ -63,18 +84,12 @@ Mapping::Mapping(std::byte* host, std::shared_ptr<Allocation> shadow)
   std::memcpy(agreed_.get(), host_, shadow_->bytes);
 }
 
-void Mapping::bring_together() noexcept {
+bool Mapping::bring_together() noexcept {
   const base::LockGuard lock(mutex_);
-  const std::size_t bytes = shadow_->bytes;
-  std::byte* const agreed = agreed_.get();
-  std::size_t done = 0;
-  const auto bring = [&]<class Word>(Word) {
-    done += bring_words<Word>(host_ + done, shadow_->base + done, agreed + done, bytes - done);
-  };
-  bring(std::uint64_t{});  // a value that is written at once is copied at once
-  bring(std::uint32_t{});
-  bring(std::uint16_t{});
-  bring(std::uint8_t{});
+  const Sides sides{host_, shadow_->base, agreed_.get(), shadow_->bytes};
+  const Range hosts{host_, shadow_->bytes};
+  return survive(
+      {&hosts, 1}, [](void* all) { bring_all(*static_cast<const Sides*>(all)); }, const_cast<Sides*>(&sides));
 }
 
 }  // namespace quern::cpu::engine

@@ -23,7 +23,8 @@ class Mapping {
 
   std::byte* host() const noexcept { return host_; }
   const std::shared_ptr<Allocation>& shadow() const noexcept { return shadow_; }
-  void bring_together() noexcept QUERN_EXCLUDES(mutex_);
+  /// Returns false if the host's memory is not there any more.
+  [[nodiscard]] bool bring_together() noexcept QUERN_EXCLUDES(mutex_);
 
  private:
   std::byte* const host_;

@@ -193,6 +193,7 @@ class Residents {
         backoff.renew();
       else if (backoff.rest())
         look_outside();
+      if (fault_.kind != FaultKind::none) return fault_;
     }
     return fault_;
   }
@@ -207,7 +208,8 @@ class Residents {
 
   /// The blocks wait for others, or for the host.
   void look_outside() {
-    for (const std::shared_ptr<Mapping>& mapping : job_.mappings) mapping->bring_together();
+    for (const std::shared_ptr<Mapping>& mapping : job_.mappings)
+      if (!mapping->bring_together()) fault_.kind = FaultKind::illegal_address;
     meanwhile_();
   }
 

@@ -63,6 +63,9 @@ class Scheduler {
   /// Drops all commands that are submitted to the domain's streams from now on, as after a fault.
   void close(Domain& domain) QUERN_EXCLUDES(mutex_);
 
+  /// Ends the domain: a copy that its caller ran found registered memory missing.
+  void lose_memory(Domain& domain) QUERN_EXCLUDES(mutex_);
+
   void submit(const std::shared_ptr<Stream>& stream, Job job) QUERN_EXCLUDES(mutex_);
   /// Submits commands one after another, without commands of other threads between them. Returns the point
   /// after the last one, at which `keep` is released.
