@@ -158,7 +158,8 @@ void Scheduler::wait_event(Domain& domain, const EventPoint& point) {
 bool Scheduler::idle(const Stream& stream) {
   Section section(*this);
   run_stranded_for(stream, section);
-  return queues_.is_idle(stream);
+  const bool legacy = queues_.domain_of(stream).legacy_stream().get() == &stream;
+  return legacy ? queues_.runs_at_once(stream) : queues_.is_idle(stream);
 }
 
 bool Scheduler::is_passed(const EventPoint& point) {
@@ -234,11 +235,17 @@ bool Scheduler::runs_at_once(const Stream& stream) {
 
 void Scheduler::synchronize(const std::shared_ptr<Stream>& stream) {
   std::uint64_t last = 0;
+  std::vector<Dependency> others;
   {
     const Section section(*this);
     last = queues_.issued(*stream);
+    if (const Domain& domain = queues_.domain_of(*stream); domain.legacy_stream() == stream) {
+      others = queues_.last_commands(domain);
+      std::erase_if(others, [](const Dependency& each) { return !each.stream->blocking(); });
+    }
   }
   wait_until(stream, last);
+  for (const Dependency& each : others) wait_until(each.stream, each.sequence);
 }
 
 void Scheduler::synchronize(const Domain& domain) {

@@ -88,15 +88,16 @@ class Scheduler {
   /// Commands submitted to any stream of the domain from now on run after `point`.
   void wait_event(Domain& domain, const EventPoint& point) QUERN_EXCLUDES(mutex_);
 
-  /// True if all submitted commands have run. If the thread for the next one cannot be started, this and
-  /// is_passed() run it, or another one for which it may wait.
+  /// True if all submitted commands have run, for a legacy stream also those of the blocking streams, which
+  /// it would wait for. If the thread for the next one cannot be started, this and is_passed() run it, or
+  /// another one for which it may wait.
   bool idle(const Stream& stream) QUERN_EXCLUDES(mutex_);
   /// True if the stream has come to the point.
   bool is_passed(const EventPoint& point) QUERN_EXCLUDES(mutex_);
   /// True if a job submitted now would not have to wait.
   bool runs_at_once(const Stream& stream) QUERN_EXCLUDES(mutex_);
-  /// Returns when all commands submitted before the call have run or were dropped after a fault. A fault of
-  /// one launch ends all launches of its domain.
+  /// Returns when all commands submitted before the call have run or were dropped after a fault, for a legacy
+  /// stream also those of the blocking streams. A fault of one launch ends all launches of its domain.
   void synchronize(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
   void synchronize(const Domain& domain) QUERN_EXCLUDES(mutex_);
   void synchronize(const EventPoint& point) QUERN_EXCLUDES(mutex_);
