@@ -62,7 +62,14 @@ struct Sides {
   std::size_t bytes = 0;
 };
 
-void bring_all(const Sides& sides) {
+void copy_host(void* all) {
+  const auto& sides = *static_cast<const Sides*>(all);
+  std::memcpy(sides.agreed, sides.host, sides.bytes);
+  std::memcpy(sides.shadow, sides.agreed, sides.bytes);
+}
+
+void bring_all(void* all) {
+  const auto& sides = *static_cast<const Sides*>(all);
   std::size_t done = 0;
   const auto bring = [&]<class Word>(Word) {
     done +=
@@ -79,17 +86,22 @@ void bring_all(const Sides& sides) {
 Mapping::Mapping(std::byte* host, std::shared_ptr<Allocation> shadow)
     : host_(host),
       shadow_(std::move(shadow)),
-      agreed_(std::make_unique_for_overwrite<std::byte[]>(shadow_->bytes)) {
-  std::memcpy(shadow_->base, host_, shadow_->bytes);
-  std::memcpy(agreed_.get(), host_, shadow_->bytes);
+      agreed_(std::make_unique_for_overwrite<std::byte[]>(shadow_->bytes)) {}
+
+bool Mapping::begin() noexcept {
+  const base::LockGuard lock(mutex_);
+  return survive_on(&copy_host);
 }
 
 bool Mapping::bring_together() noexcept {
   const base::LockGuard lock(mutex_);
-  const Sides sides{host_, shadow_->base, agreed_.get(), shadow_->bytes};
+  return survive_on(&bring_all);
+}
+
+bool Mapping::survive_on(void (*function)(void*)) noexcept {
+  Sides sides{host_, shadow_->base, agreed_.get(), shadow_->bytes};
   const Range hosts{host_, shadow_->bytes};
-  return survive(
-      {&hosts, 1}, [](void* all) { bring_all(*static_cast<const Sides*>(all)); }, const_cast<Sides*>(&sides));
+  return survive({&hosts, 1}, function, &sides);
 }
 
 }  // namespace quern::cpu::engine
