@@ -129,6 +129,41 @@ TEST_CASE_FIXTURE(Fixture, "a kernel sees mapped host memory, and the host what 
   CHECK(cu().cuMemHostGetDevicePointer_v2(&device, host.data(), 0) == CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_CASE_FIXTURE(Fixture, "all page-locked memory is mapped, however it was registered or allocated") {
+  constexpr unsigned kPortable = CU_MEMHOSTREGISTER_PORTABLE, kMapped = CU_MEMHOSTREGISTER_DEVICEMAP;
+  for (const unsigned asked : {0u, kPortable, kMapped, kPortable | kMapped}) {
+    CAPTURE(asked);
+    std::vector<unsigned> host(kCount, 3);
+    REQUIRE(cu().cuMemHostRegister_v2(host.data(), kCount * 4, asked) == CUDA_SUCCESS);
+    unsigned flags = 0;
+    CHECK(cu().cuMemHostGetFlags(&flags, host.data() + 1) == CUDA_SUCCESS);
+    CHECK(flags == (asked | kMapped));
+    CUdeviceptr device = 0, again = 0, by_attribute = 0;
+    REQUIRE(cu().cuMemHostGetDevicePointer_v2(&device, host.data() + 10, 0) == CUDA_SUCCESS);
+    REQUIRE(cu().cuMemHostGetDevicePointer_v2(&again, host.data() + 10, 0) == CUDA_SUCCESS);
+    CHECK(again == device);
+    CHECK(cu().cuPointerGetAttribute(&by_attribute, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+                                     reinterpret_cast<CUdeviceptr>(host.data() + 10)) == CUDA_SUCCESS);
+    CHECK(by_attribute == device);
+    host[11] = 4;
+    REQUIRE(launch("fill", 1, 32, nullptr, device, 1u, 77u) == CUDA_SUCCESS);
+    REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+    CHECK(std::vector<unsigned>(&host[9], &host[12]) == std::vector<unsigned>{3, 77, 4});
+    CHECK(cu().cuMemHostUnregister(host.data() + 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cu().cuMemHostUnregister(host.data()) == CUDA_SUCCESS);
+    CHECK(cu().cuMemHostGetFlags(&flags, host.data()) == CUDA_ERROR_INVALID_VALUE);
+  }
+  for (const unsigned asked :
+       {0u, unsigned{CU_MEMHOSTALLOC_PORTABLE}, unsigned{CU_MEMHOSTALLOC_WRITECOMBINED}}) {
+    void* host = nullptr;
+    REQUIRE(cu().cuMemHostAlloc(&host, 64, asked) == CUDA_SUCCESS);
+    unsigned flags = 0;
+    CHECK(cu().cuMemHostGetFlags(&flags, host) == CUDA_SUCCESS);
+    CHECK(flags == (asked | CU_MEMHOSTALLOC_DEVICEMAP));
+    CHECK(cu().cuMemFreeHost(host) == CUDA_SUCCESS);
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "managed memory is the host's and the device's") {
   CUdeviceptr shared = 0;
   REQUIRE(cu().cuMemAllocManaged(&shared, kCount * 4, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);

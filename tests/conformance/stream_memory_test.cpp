@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that streams wait for and write, callbacks, and what streams tell of themselves.
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "suite.hpp"
@@ -38,6 +39,31 @@ TEST_CASE_FIXTURE(Fixture, "a stream waits until memory has a value that the hos
   flag.set(5);
   CHECK(cu().cuStreamSynchronize(waits) == CUDA_SUCCESS);
   CHECK(download<std::uint32_t>(words, 1)[0] == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "the legacy stream is done when the streams are that it waits for") {
+  for (const unsigned kind : {unsigned{CU_STREAM_DEFAULT}, unsigned{CU_STREAM_NON_BLOCKING}}) {
+    CAPTURE(kind);
+    const Word flag;
+    const CUstream other = stream(kind);
+    const CUresult expected = kind == CU_STREAM_DEFAULT ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+    REQUIRE(CU(cuStreamWaitValue32_v2)(other, flag.device, 1, CU_STREAM_WAIT_VALUE_EQ) == CUDA_SUCCESS);
+    CHECK(cu().cuStreamQuery(nullptr) == expected);
+    CHECK(cu().cuStreamQuery(CU_STREAM_LEGACY) == expected);
+    CHECK(cu().cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
+    CHECK(cu().cuStreamSynchronize(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
+    std::atomic<bool> is_written{false};
+    std::thread program([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      is_written = true;
+      flag.set(1);
+    });
+    CHECK(cu().cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
+    CHECK(is_written == (kind == CU_STREAM_DEFAULT));
+    program.join();
+    CHECK(cu().cuStreamSynchronize(other) == CUDA_SUCCESS);
+    CHECK(cu().cuStreamQuery(nullptr) == CUDA_SUCCESS);
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "values are compared as cuda.h says") {

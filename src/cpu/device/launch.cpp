@@ -193,14 +193,6 @@ std::unique_ptr<engine::LaunchJob> make_job(Driver& driver, LaunchWork work) {
   return job;
 }
 
-/// Unregistering waits for the context's work, so the mappings are there when the stream comes to it.
-engine::HostJob bring_together(const std::shared_ptr<engine::Mapping>& mapping) {
-  engine::HostJob job;
-  job.function = [](void* user) { static_cast<engine::Mapping*>(user)->bring_together(); };
-  job.user = mapping.get();
-  return job;
-}
-
 void append(std::vector<std::unique_ptr<engine::Command>>& commands, engine::Job job) {
   auto command = std::make_unique<engine::Command>();
   command->job = std::move(job);
@@ -255,9 +247,9 @@ void append_commands(Driver& driver, const LaunchWork& work,
   std::unique_ptr<engine::LaunchJob> job = make_job(driver, work);
   const auto mappings = driver.memory().mappings(job->owner);
   if (job->waits) job->mappings = mappings;
-  for (const auto& mapping : mappings) append(commands, bring_together(mapping));
+  for (const auto& mapping : mappings) append(commands, engine::MappingJob{mapping});
   append(commands, std::move(job));
-  for (const auto& mapping : mappings) append(commands, bring_together(mapping));
+  for (const auto& mapping : mappings) append(commands, engine::MappingJob{mapping});
 }
 
 void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
@@ -271,11 +263,11 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   std::unique_ptr<engine::LaunchJob> job = make_job(driver, std::move(work));
   const auto mappings = driver.memory().mappings(stream.context->id);
   if (job->waits) job->mappings = mappings;
-  for (const auto& mapping : mappings) driver.scheduler().submit(stream.stream, bring_together(mapping));
+  for (const auto& mapping : mappings) driver.scheduler().submit(stream.stream, engine::MappingJob{mapping});
   end_launches_at_exit();
   if (made_since_ns != 0) driver.scheduler().exclude(*stream.context->domain, made_since_ns);
   driver.scheduler().submit(stream.stream, std::move(job));
-  for (const auto& mapping : mappings) driver.scheduler().submit(stream.stream, bring_together(mapping));
+  for (const auto& mapping : mappings) driver.scheduler().submit(stream.stream, engine::MappingJob{mapping});
 }
 
 }  // namespace quern::cpu::device

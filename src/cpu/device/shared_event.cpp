@@ -248,6 +248,7 @@ void wait_for(Driver& driver, const EventObject& event, const AwaitedPoint& poin
   while (!is_reached(point)) {
     require_not_ended(*event.context);
     check_fault(*event.context);
+    driver.scheduler().help();  // the other process may wait for this one
     point.peer->sleep();
   }
 }

@@ -62,6 +62,7 @@ engine::ValueJob wait_job(Driver& driver, CUdeviceptr address, std::uint64_t val
   engine::ValueJob job;
   job.address = found.destination;
   job.keep = std::move(found.keep_destination);
+  job.registered = found.registered;
   job.value = value;
   job.bytes = bytes;
   using Relation = engine::ValueJob::Relation;

@@ -15,18 +15,22 @@ namespace {
 struct Found {
   std::byte* address = nullptr;
   std::shared_ptr<const void> keep;  ///< null: ordinary host memory
+  engine::Range registered{};        ///< the allocation, if it is registered memory
 };
 
 Found find_device(Driver& driver, std::byte* address, std::uint64_t bytes, engine::Access needed) {
   std::vector<std::shared_ptr<engine::Allocation>> found = driver.memory().find_all(address, bytes, needed);
   require(!found.empty());
   const engine::Allocation& first = *found.front();
+  engine::Range registered;
+  if (first.kind == engine::AllocationKind::registered) registered = {first.base, first.bytes};
   if (first.kind == engine::AllocationKind::shadow) {  // the host's memory is what both agree on
     const std::shared_ptr<engine::Mapping> mapping = first.shadow_of.lock();
     require(mapping != nullptr);
     address = mapping->host() + (address - first.base);
+    registered = {mapping->host(), first.bytes};
   }
-  if (found.size() == 1) return {address, std::move(found.front())};
+  if (found.size() == 1) return {address, std::move(found.front()), registered};
   return {address, std::make_shared<std::vector<std::shared_ptr<engine::Allocation>>>(std::move(found))};
 }
 
@@ -91,7 +95,7 @@ void stage(engine::TransferJob& job) {
   aside.slices = job.slices;
   aside.destination_strides = {job.bytes, slice_bytes};
   aside.source_strides = job.source_strides;
-  engine::run(aside);
+  static_cast<void>(engine::run(aside));
   job.source = job.staged.get();
   job.source_strides = aside.destination_strides;
 }
@@ -103,8 +107,8 @@ void wait_for(Driver& driver, const StreamObject& stream) {
 
 /// For a stream without pending work. It may be empty because a fault, since the call began, has dropped the
 /// work before the copy.
-void run_at_once(const ContextState& context, const engine::TransferJob& job) {
-  engine::run(job);
+void run_at_once(Driver& driver, const ContextState& context, const engine::TransferJob& job) {
+  if (!engine::run(job)) driver.scheduler().lose_memory(*context.domain);
   check_fault(context);
 }
 
@@ -123,14 +127,14 @@ bool is_on_device(Driver& driver, const void* address) {
 void submit(Driver& driver, const StreamObject& stream, engine::TransferJob job, SourceAccess access) {
   const bool ordinary_target = has_ordinary_target(job);
   if ((has_ordinary_source(job) || ordinary_target) && driver.scheduler().runs_at_once(*stream.stream))
-    return run_at_once(*stream.context, job);
+    return run_at_once(driver, *stream.context, job);
   if (has_ordinary_source(job) && access == SourceAccess::during_call) stage(job);
   driver.scheduler().submit(stream.stream, std::move(job));
   if (ordinary_target) wait_for(driver, stream);
 }
 
 void submit_synchronous(Driver& driver, const StreamObject& stream, engine::TransferJob job) {
-  if (driver.scheduler().runs_at_once(*stream.stream)) return run_at_once(*stream.context, job);
+  if (driver.scheduler().runs_at_once(*stream.stream)) return run_at_once(driver, *stream.context, job);
   const bool host_waits =
       !is_on_device(driver, job.destination) || (job.source != nullptr && !is_on_device(driver, job.source));
   driver.scheduler().submit(stream.stream, std::move(job));
@@ -163,6 +167,7 @@ engine::TransferJob make_job(Driver& driver, const CopyWork& work) {
   job.source = source.address;
   job.keep_destination = std::move(destination.keep);
   job.keep_source = std::move(source.keep);
+  job.registered = {destination.registered, source.registered};
   join_rows(job);
   return job;
 }
@@ -180,6 +185,7 @@ engine::TransferJob make_job(Driver& driver, const FillWork& work) {
                             span_bytes(job, job.destination_strides), engine::Access::read_write);
   job.destination = found.address;
   job.keep_destination = std::move(found.keep);
+  job.registered[0] = found.registered;
   join_rows(job);
   return job;
 }

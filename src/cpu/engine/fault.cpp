@@ -35,6 +35,19 @@ namespace {
 // thread-local variable allocates memory.
 __attribute__((tls_model("initial-exec"))) thread_local KernelRun* current_run = nullptr;
 
+/// A call of survive().
+struct Survival {
+  SavedStack saved;
+  std::span<const Range> memory;
+};
+__attribute__((tls_model("initial-exec"))) thread_local Survival* current_survival = nullptr;
+
+bool is_survived(const siginfo_t& info) noexcept {
+  const Survival* const here = current_survival;
+  return here != nullptr && info.si_code > 0 &&
+         std::ranges::any_of(here->memory, [&](const Range& range) { return range.contains(info.si_addr); });
+}
+
 constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 /// Earlier handlers of one signal. If a program replaces quern's handler later, quern's is installed again
 /// and the list grows. Entries are written before `count` includes them, and never change.
@@ -136,6 +149,11 @@ void handle(int signal, siginfo_t* info, void* context) {
     registers[REG_RDI] = reinterpret_cast<greg_t>(&run->saved);
     return;
   }
+  if (is_survived(*info)) {
+    registers[REG_RIP] = reinterpret_cast<greg_t>(&quern_cpu_leave_stack);
+    registers[REG_RDI] = reinterpret_cast<greg_t>(&current_survival->saved);
+    return;
+  }
   if (run == nullptr || !is_ours(*run, signal, *info, pc)) return chain(signal, info, context);
   run->fault.kind = classify(*run, signal, *info);
   run->fault.address = reinterpret_cast<std::uint64_t>(info->si_addr);
@@ -205,6 +223,8 @@ constexpr std::size_t kNearTop = 65536;
 void forget_frames(const KernelRun& run) {
   __asan_unpoison_memory_region(static_cast<std::byte*>(run.stack->top()) - kNearTop, kNearTop);
 }
+/// The same for calls on this stack that were left.
+void forget_calls() { __asan_handle_no_return(); }
 /// Announces a stack switch to AddressSanitizer, which tracks the bounds of the current stack, and the fake
 /// frames, which a suspended run needs again.
 class FiberNote {
@@ -232,6 +252,7 @@ class FiberNote {
 };
 #else
 void forget_frames(const KernelRun&) noexcept {}
+void forget_calls() noexcept {}
 struct FiberNote {
   explicit FiberNote(KernelRun&) noexcept {}
   bool suspended = false;
@@ -300,6 +321,16 @@ StayEnd stay(KernelRun& run, const Enter& enter) {
 /// Handles a run that was suspended and never resumed.
 KernelRun::~KernelRun() {
   if (fake_stack != nullptr) const FiberNote ended(*this);
+}
+
+bool survive(std::span<const Range> memory, void (*function)(void*), void* argument) noexcept {
+  Survival here;
+  here.memory = memory;
+  Survival* const outer = std::exchange(current_survival, &here);
+  const StayEnd end = quern_cpu_run_here(&here.saved, function, argument);
+  current_survival = outer;
+  if (end == StayEnd::left) forget_calls();
+  return end != StayEnd::left;
 }
 
 StayEnd run_guarded(KernelRun& run, void (*function)(void*), void* argument) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "cpu/abi/state.hpp"
@@ -98,6 +99,12 @@ class FaultSignals {
   sigset_t hosts_;
   bool blocked_ = false;
 };
+
+/// Calls function(argument), quern's own code that accesses memory which the program may take away meanwhile:
+/// `memory`, of which there are at most two. Returns false if it was not there; the call then ended at that
+/// access. The function must hold no lock and no object with a destructor. Costs no system call: on a thread
+/// that blocks the signals of faults, such an access still ends the process.
+bool survive(std::span<const Range> memory, void (*function)(void*), void* argument) noexcept;
 
 /// Runs function(argument) on run.stack. left: a fault ended it, and run.fault has the details. suspended:
 /// resume_guarded continues it, on the same thread. If the run may overflow its stack, the thread has an

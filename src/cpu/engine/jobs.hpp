@@ -2,6 +2,7 @@
 // The commands of a stream.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -83,8 +84,16 @@ struct TransferJob {
   std::unique_ptr<std::byte[]> staged;  ///< a copy of the source, if the caller's may change
   std::shared_ptr<const void> keep_destination;
   std::shared_ptr<const void> keep_source;
+  /// Registered memory among these: the program may take it away, as by truncating its file.
+  std::array<Range, 2> registered;
 };
-void run(const TransferJob& job) noexcept;
+/// Returns false if registered memory is not there any more.
+[[nodiscard]] bool run(const TransferJob& job) noexcept;
+
+/// Brings a mapping's two sides together.
+struct MappingJob {
+  std::shared_ptr<Mapping> mapping;
+};
 
 /// A host function, called on a separate thread.
 struct HostJob {
@@ -102,13 +111,19 @@ struct ValueJob {
   std::uint32_t bytes = 4;  ///< 4 or 8
   Relation relation = Relation::at_least;
   std::shared_ptr<const void> keep;  ///< owns the memory; null: the host owns it
+  std::array<Range, 2> registered;   ///< as in a TransferJob
 };
-bool is_met(const ValueJob& job) noexcept;
+
+/// The state of what a stream waits for. Lost: it will never come.
+enum class Awaited : std::uint8_t { ahead, passed, lost };
+
+/// Lost: its memory is not there any more.
+Awaited look(const ValueJob& job) noexcept;
 
 /// A point in a stream of another process. Thread-safe.
 class PeerPoint {
  public:
-  enum class State : std::uint8_t { ahead, passed, lost };
+  using State = Awaited;
   virtual ~PeerPoint() = default;
   /// Lost: the other process ended, or its context failed, before its stream came to the point.
   virtual State look() noexcept = 0;
@@ -158,7 +173,7 @@ struct SourceJob {
   std::shared_ptr<CommandSource> source;
 };
 
-using Job = std::variant<WaitJob, RecordJob, HostJob, ValueJob, PeerJob, SourceJob, TransferJob,
+using Job = std::variant<WaitJob, RecordJob, HostJob, ValueJob, PeerJob, SourceJob, TransferJob, MappingJob,
                          std::unique_ptr<LaunchJob>>;
 
 }  // namespace quern::cpu::engine

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cpu/engine/fault.hpp"
+
 namespace quern::cpu::engine {
 namespace {
 
@@ -53,28 +55,53 @@ std::size_t bring_words(std::byte* host, std::byte* shadow, std::byte* agreed, s
   return end;
 }
 
-}  // namespace
+struct Sides {
+  std::byte* host = nullptr;
+  std::byte* shadow = nullptr;
+  std::byte* agreed = nullptr;
+  std::size_t bytes = 0;
+};
 
-Mapping::Mapping(std::byte* host, std::shared_ptr<Allocation> shadow)
-    : host_(host),
-      shadow_(std::move(shadow)),
-      agreed_(std::make_unique_for_overwrite<std::byte[]>(shadow_->bytes)) {
-  std::memcpy(shadow_->base, host_, shadow_->bytes);
-  std::memcpy(agreed_.get(), host_, shadow_->bytes);
+void copy_host(void* all) {
+  const auto& sides = *static_cast<const Sides*>(all);
+  std::memcpy(sides.agreed, sides.host, sides.bytes);
+  std::memcpy(sides.shadow, sides.agreed, sides.bytes);
 }
 
-void Mapping::bring_together() noexcept {
-  const base::LockGuard lock(mutex_);
-  const std::size_t bytes = shadow_->bytes;
-  std::byte* const agreed = agreed_.get();
+void bring_all(void* all) {
+  const auto& sides = *static_cast<const Sides*>(all);
   std::size_t done = 0;
   const auto bring = [&]<class Word>(Word) {
-    done += bring_words<Word>(host_ + done, shadow_->base + done, agreed + done, bytes - done);
+    done +=
+        bring_words<Word>(sides.host + done, sides.shadow + done, sides.agreed + done, sides.bytes - done);
   };
   bring(std::uint64_t{});  // a value that is written at once is copied at once
   bring(std::uint32_t{});
   bring(std::uint16_t{});
   bring(std::uint8_t{});
+}
+
+}  // namespace
+
+Mapping::Mapping(std::byte* host, std::shared_ptr<Allocation> shadow)
+    : host_(host),
+      shadow_(std::move(shadow)),
+      agreed_(std::make_unique_for_overwrite<std::byte[]>(shadow_->bytes)) {}
+
+bool Mapping::begin() noexcept {
+  const base::LockGuard lock(mutex_);
+  return survive_on(&copy_host);
+}
+
+bool Mapping::bring_together() noexcept {
+  const base::LockGuard lock(mutex_);
+  return survive_on(&bring_all);
+}
+
+bool Mapping::survive_on(void (*function)(void*)) noexcept {
+  Sides sides{host_, shadow_->base, agreed_.get(), shadow_->bytes};
+  const Range hosts{host_, shadow_->bytes};
+  return survive({&hosts, 1}, function, &sides);
 }
 
 }  // namespace quern::cpu::engine

@@ -9,7 +9,7 @@
 
 namespace quern::cpu::engine {
 
-/// Host memory that kernels can access (cuMemHostRegister with DEVICEMAP). Kernels can only address the
+/// Host memory that kernels can access (cuMemHostRegister). Kernels can only address the
 /// window, and the host's pages cannot be mapped there a second time. So the window has a shadow copy, and
 /// both are synchronised before and after every launch: bytes that the host has changed since the last
 /// synchronisation are copied to the shadow, bytes that a kernel has changed are copied to the host. Driver
@@ -21,11 +21,19 @@ class Mapping {
  public:
   Mapping(std::byte* host, std::shared_ptr<Allocation> shadow);
 
+  /// Copies the host's memory to the shadow, before anything else uses it. Returns false if that memory is
+  /// not there.
+  [[nodiscard]] bool begin() noexcept QUERN_EXCLUDES(mutex_);
+
   std::byte* host() const noexcept { return host_; }
   const std::shared_ptr<Allocation>& shadow() const noexcept { return shadow_; }
-  void bring_together() noexcept QUERN_EXCLUDES(mutex_);
+  /// Returns false if the host's memory is not there any more.
+  [[nodiscard]] bool bring_together() noexcept QUERN_EXCLUDES(mutex_);
 
  private:
+  /// Calls function(pointer to all sides). Returns false if the host's memory is not there any more.
+  bool survive_on(void (*function)(void*)) noexcept QUERN_REQUIRES(mutex_);
+
   std::byte* const host_;
   const std::shared_ptr<Allocation> shadow_;
   base::Mutex mutex_;

@@ -2,6 +2,7 @@
 #include "cpu/engine/memory.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace quern::cpu::engine {
 
@@ -62,6 +63,23 @@ std::shared_ptr<Allocation> Memory::adopt(std::byte* base, const MemoryRequest& 
   allocations_.emplace(base, allocation);
   if (allocation->mapping != nullptr) mapping_count_.fetch_add(1, std::memory_order_relaxed);
   return allocation;
+}
+
+std::shared_ptr<Mapping> Memory::mapping_of(const Allocation& allocation) {
+  const base::LockGuard lock(mutex_);
+  return allocation.mapping;
+}
+
+std::shared_ptr<Mapping> Memory::map_registered(const Allocation& allocation,
+                                                std::shared_ptr<Mapping> mapping) {
+  const base::LockGuard lock(mutex_);
+  const auto found = allocations_.find(allocation.base);
+  if (found == allocations_.end() || found->second.get() != &allocation) return nullptr;
+  if (allocation.mapping == nullptr) {
+    found->second->mapping = std::move(mapping);
+    mapping_count_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return allocation.mapping;
 }
 
 std::shared_ptr<Reservation> Memory::reserve(std::uint32_t device, std::uint64_t bytes,

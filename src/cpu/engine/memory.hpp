@@ -71,7 +71,7 @@ struct Allocation {
   std::uint64_t owner = 0;  ///< id of the context
   std::uint64_t id = 0;     ///< never reused in a process
   unsigned flags = 0;
-  std::shared_ptr<Mapping> mapping;    ///< for mapped registered memory
+  std::shared_ptr<Mapping> mapping;    ///< for mapped registered memory; guarded by the mutex of Memory
   std::weak_ptr<Mapping> shadow_of;    ///< for a shadow: the mapping that it belongs to
   std::shared_ptr<const void> charge;  ///< of a pool; set before the address is returned
   /// advice on managed memory, guarded by its keeper (device/managed_ranges.hpp)
@@ -116,6 +116,12 @@ class Memory {
   /// Registers memory of the host; null if some of it is registered already.
   std::shared_ptr<Allocation> adopt(std::byte* base, const MemoryRequest& request,
                                     std::shared_ptr<Mapping> mapping) QUERN_EXCLUDES(mutex_);
+  /// The mapping of registered memory; null if it has none.
+  std::shared_ptr<Mapping> mapping_of(const Allocation& allocation) QUERN_EXCLUDES(mutex_);
+  /// Gives registered memory the mapping, if it has none. Returns the one that it has; null if it is not
+  /// registered any more.
+  std::shared_ptr<Mapping> map_registered(const Allocation& allocation, std::shared_ptr<Mapping> mapping)
+      QUERN_EXCLUDES(mutex_);
   /// Reserves addresses for mappings, at a multiple of `alignment`; null if there are none.
   std::shared_ptr<Reservation> reserve(std::uint32_t device, std::uint64_t bytes, std::uint64_t alignment);
   /// Creates memory without an address; null if there is not enough. `on_host`: it counts as pinned host

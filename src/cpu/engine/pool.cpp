@@ -10,6 +10,7 @@
 #include "base/floating_point.hpp"
 #include "base/thread.hpp"
 #include "cpu/engine/fault_text.hpp"
+#include "cpu/engine/mapping.hpp"
 #include "cpu/engine/output.hpp"
 #include "cpu/engine/section.hpp"
 
@@ -28,7 +29,35 @@ void call(const HostJob& job) noexcept {
   job.function(job.user);
 }
 
+std::unique_ptr<Fault> lost_memory() {
+  return std::make_unique<Fault>(Fault{.kind = FaultKind::illegal_address});
+}
+
+void wait_on(Task& task, Awaited state, FaultKind if_lost) {
+  task.again = state == Awaited::ahead;
+  if (state == Awaited::lost) task.fault = std::make_unique<Fault>(Fault{.kind = if_lost});
+}
+
+constexpr const char* kLostMemory =
+    "registered host memory is not there any more, as after its file was truncated";
+
+/// The reason for the fault of a command that is not a launch.
+const char* reason_of(const Command& command) noexcept {
+  if (std::holds_alternative<PeerJob>(command.job))
+    return "a stream waited for an event of another process, which ended or failed before it";
+  if (std::holds_alternative<SourceJob>(command.job))
+    return "the body of a conditional node names memory or a module that is gone";
+  return kLostMemory;
+}
+
 }  // namespace
+
+void Scheduler::lose_memory(Domain& domain) {
+  const Section section(*this);
+  FaultReport failed;
+  failed.text = kLostMemory;
+  queues_.end_domain(domain, FaultKind::illegal_address, std::move(failed));
+}
 
 void Scheduler::carry_out(DeferredActions deferred) {
   for (std::size_t index = 0; index < kGroupCount; ++index) {
@@ -48,6 +77,7 @@ void Scheduler::start_thread(GroupId id) {
     told_of_refusal_ = false;
   } catch (const std::system_error& error) {
     // The existing threads, and callers that wait or ask, do the work. Later work tries again.
+    was_refused_ = true;
     if (!told_of_refusal_.exchange(true)) report(std::string("cannot start another thread: ") + error.what());
     const Section section(*this);
     groups_.refuse_thread(id);
@@ -56,28 +86,26 @@ void Scheduler::start_thread(GroupId id) {
 
 void Scheduler::execute(Task& task) {
   if (task.worker != nullptr) {
-    task.fault = run_launch(*task.command->launch(), *task.worker, worker_count(), watchdog_);
+    task.fault =
+        run_launch(*task.command->launch(), *task.worker, worker_count(), watchdog_, help_in_kernel_);
   } else if (auto* transfer = std::get_if<TransferJob>(&task.command->job)) {
-    run(*transfer);
+    if (!run(*transfer)) task.fault = lost_memory();
     // Release this before the copy counts as complete: a thread that then frees the memory finds it unused.
     transfer->keep_source.reset();
     transfer->keep_destination.reset();
   } else if (const auto* host = std::get_if<HostJob>(&task.command->job)) {
     call(*host);
   } else if (const auto* value = std::get_if<ValueJob>(&task.command->job)) {
-    task.again = !is_met(*value);
-    if (task.again) std::this_thread::sleep_for(kValueInterval);
+    wait_on(task, look(*value), FaultKind::illegal_address);
   } else if (const auto* peer = std::get_if<PeerJob>(&task.command->job)) {
-    const PeerPoint::State state = peer->point->look();
-    task.again = state == PeerPoint::State::ahead;
-    if (state == PeerPoint::State::lost)
-      task.fault = std::make_unique<Fault>(Fault{.kind = FaultKind::peer_ended});
-    if (task.again) std::this_thread::sleep_for(kValueInterval);
+    wait_on(task, peer->point->look(), FaultKind::peer_ended);
+  } else if (const auto* both = std::get_if<MappingJob>(&task.command->job)) {
+    if (!both->mapping->bring_together()) task.fault = lost_memory();
   } else if (const auto* source = std::get_if<SourceJob>(&task.command->job)) {
     try {
       task.commands = source->source->next();
     } catch (...) {
-      task.fault = std::make_unique<Fault>(Fault{.kind = FaultKind::illegal_address});
+      task.fault = lost_memory();
     }
   }
 }
@@ -94,9 +122,7 @@ void Scheduler::finish(Task& task) {
     if (!runnable_.is_over(command)) return;
   } else if (task.fault != nullptr) {
     FaultReport failed;
-    failed.text = task.fault->kind == FaultKind::peer_ended
-                      ? "a stream waited for an event of another process, which ended or failed before it"
-                      : "the body of a conditional node names memory or a module that is gone";
+    failed.text = reason_of(command);
     queues_.end_domain(queues_.domain_of(stream), task.fault->kind, std::move(failed));
   }
   const Domain& domain = queues_.domain_of(stream);
@@ -115,16 +141,34 @@ void Scheduler::thread_main(GroupId id) {
   for (;;) {
     Task task = wait_for_task(id);
     execute(task);
+    if (task.again) std::this_thread::sleep_for(kValueInterval);
     const Section section(*this);
+    --groups_[id].busy;
+    if (task.lent) --groups_[id].lent;
     finish(task);
   }
+}
+
+/// Values come last: a thread that looked at one first would do so again and again.
+std::optional<Task> Scheduler::take_stranded() {
+  for (const WorkKind kind : {WorkKind::transfer, WorkKind::launch, WorkKind::host_function,
+                              WorkKind::waiting_launch, WorkKind::value})
+    if (std::optional<Task> task = runnable_.take_stranded(kind)) return task;
+  return std::nullopt;
 }
 
 Task Scheduler::wait_for_task(GroupId id) {
   Section section(*this);
   for (;;) {
-    if (std::optional<Task> task = runnable_.take(id)) return std::move(*task);
-    if (std::optional<Task> task = runnable_.take_stranded()) return std::move(*task);
+    std::optional<Task> task = runnable_.take(id);
+    if (!task && (task = take_stranded())) {
+      task->lent = true;
+      ++groups_[id].lent;
+    }
+    if (task) {
+      ++groups_[id].busy;
+      return std::move(*task);
+    }
     if (!groups_[id].polling && id != GroupId::host && id != GroupId::value)
       poll(id, section);
     else

@@ -175,7 +175,8 @@ namespace {
 
 class Residents {
  public:
-  Residents(LaunchJob& job, Worker& worker) : job_(job), worker_(worker), most_(most(job)) {}
+  Residents(LaunchJob& job, Worker& worker, const std::function<void()>& meanwhile)
+      : job_(job), worker_(worker), meanwhile_(meanwhile), most_(most(job)) {}
 
   Fault run() {
     Backoff backoff;
@@ -191,7 +192,8 @@ class Residents {
       if (started || ended_)
         backoff.renew();
       else if (backoff.rest())
-        for (const std::shared_ptr<Mapping>& mapping : job_.mappings) mapping->bring_together();
+        look_outside();
+      if (fault_.kind != FaultKind::none) return fault_;
     }
     return fault_;
   }
@@ -202,6 +204,13 @@ class Residents {
   static std::uint64_t most(const LaunchJob& job) {
     if (job.cooperative) return job.block_count;
     return std::max(1u, resident_blocks(job.needs.warps * kWarpSize, job.state.total_shared_bytes));
+  }
+
+  /// The blocks wait for others, or for the host.
+  void look_outside() {
+    for (const std::shared_ptr<Mapping>& mapping : job_.mappings)
+      if (!mapping->bring_together()) fault_.kind = FaultKind::illegal_address;
+    meanwhile_();
   }
 
   bool any_taken() const {
@@ -267,6 +276,7 @@ class Residents {
 
   LaunchJob& job_;
   Worker& worker_;
+  const std::function<void()>& meanwhile_;
   const std::uint64_t most_;
   std::size_t ready_ = 0;             ///< blocks prepared for this launch
   ResidentBlock* present_ = nullptr;  ///< the block whose memory is now in the worker
@@ -276,8 +286,8 @@ class Residents {
 
 }  // namespace
 
-Fault run_resident(LaunchJob& job, Worker& worker) {
-  const Fault fault = Residents(job, worker).run();
+Fault run_resident(LaunchJob& job, Worker& worker, const std::function<void()>& meanwhile) {
+  const Fault fault = Residents(job, worker, meanwhile).run();
   for (const auto& resident : worker.residents) resident->abandon();
   return fault;
 }

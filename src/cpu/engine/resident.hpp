@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -73,8 +74,8 @@ class ResidentBlock {
 };
 
 /// Starts further blocks of the launch while all started ones wait, and runs all of them in turn, until none
-/// is left or the launch is stopped.
-Fault run_resident(LaunchJob& job, Worker& worker);
+/// is left or the launch is stopped. While all of them wait, calls `meanwhile` from time to time.
+Fault run_resident(LaunchJob& job, Worker& worker, const std::function<void()>& meanwhile);
 
 /// The largest number of blocks of a launch that one thread runs at the same time: that of a multiprocessor
 /// of compute capability 8.9 (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").

@@ -68,7 +68,7 @@ std::unique_ptr<Fault> run_chunks(LaunchJob& job, Worker& worker, std::uint32_t 
 }  // namespace
 
 std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count,
-                                  Watchdog& watchdog) {
+                                  Watchdog& watchdog, const std::function<void()>& meanwhile) {
   worker.owner = job.owner;
   worker.device = job.device;
   worker.kernel = &job.kernel;
@@ -77,7 +77,7 @@ std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, std::uint32_t 
   std::unique_ptr<Fault> fault;
   {
     const Watchdog::Watch watch(watchdog, job, worker);
-    fault = job.waits ? kept(run_resident(job, worker)) : run_chunks(job, worker, worker_count);
+    fault = job.waits ? kept(run_resident(job, worker, meanwhile)) : run_chunks(job, worker, worker_count);
   }
   if (fault != nullptr) {
     job.stopped.store(true, std::memory_order_relaxed);  // set before the explanation, which takes time

@@ -16,6 +16,26 @@ GroupId group_of(const Command& command) noexcept {
   return looks ? GroupId::value : GroupId::copy;
 }
 
+GroupId group_of(WorkKind kind) noexcept {
+  switch (kind) {
+    case WorkKind::transfer:
+      return GroupId::copy;
+    case WorkKind::value:
+      return GroupId::value;
+    case WorkKind::host_function:
+      return GroupId::host;
+    case WorkKind::launch:
+    case WorkKind::waiting_launch:
+      break;
+  }
+  return GroupId::compute;
+}
+
+bool is_of(WorkKind kind, const Command& command) noexcept {
+  const LaunchJob* launch = command.launch();
+  return launch == nullptr || launch->waits == (kind == WorkKind::waiting_launch);
+}
+
 std::size_t index_of(GroupId id) noexcept { return static_cast<std::size_t>(id); }
 
 /// True if the launch takes so long that it pays to wake another thread immediately.
@@ -94,9 +114,10 @@ std::optional<Task> RunnableCommands::try_take(Command& command) {
   return task;
 }
 
-std::optional<Task> RunnableCommands::take(GroupId id) {
+template <class Accepts>
+std::optional<Task> RunnableCommands::take_first(GroupId id, const Accepts& accepts) {
   for (Command* command : ready_[index_of(id)]) {
-    std::optional<Task> task = try_take(*command);
+    std::optional<Task> task = accepts(*command) ? try_take(*command) : std::nullopt;
     if (!task) continue;
     if (has_work(id)) groups_.call_for_help(id, true);
     return task;
@@ -104,32 +125,39 @@ std::optional<Task> RunnableCommands::take(GroupId id) {
   return std::nullopt;
 }
 
-bool RunnableCommands::is_stranded(const Command& command) const {
-  return groups_[group_of(command)].threads == 0 && can_take(command);
+std::optional<Task> RunnableCommands::take(GroupId id) {
+  return take_first(id, [](const Command&) { return true; });
 }
 
-void RunnableCommands::call_for_help(const Command& command) {
-  groups_.call_for_help(group_of(command), true);
+bool RunnableCommands::has_stranded_work(GroupId id) const {
+  return groups_.lacks_threads(id) && has_work(id);
 }
 
 bool RunnableCommands::has_stranded_work() const {
   for (std::size_t group = 0; group < kGroupCount; ++group)
-    if (groups_[static_cast<GroupId>(group)].threads == 0 && has_work(static_cast<GroupId>(group)))
-      return true;
+    if (has_stranded_work(static_cast<GroupId>(group))) return true;
   return false;
 }
 
-std::optional<Task> RunnableCommands::take_stranded() {
+void RunnableCommands::call_for_help() {
   for (std::size_t group = 0; group < kGroupCount; ++group)
-    if (groups_[static_cast<GroupId>(group)].threads == 0)
-      if (std::optional<Task> task = take(static_cast<GroupId>(group))) return task;
-  return std::nullopt;
+    if (const auto id = static_cast<GroupId>(group); has_stranded_work(id)) groups_.call_for_help(id, true);
+}
+
+std::size_t RunnableCommands::ready_count(WorkKind kind) const noexcept {
+  return ready_[index_of(group_of(kind))].size();
+}
+
+std::optional<Task> RunnableCommands::take_stranded(WorkKind kind) {
+  const GroupId id = group_of(kind);
+  if (!groups_.lacks_threads(id)) return std::nullopt;
+  return take_first(id, [kind](const Command& command) { return is_of(kind, command); });
 }
 
 std::optional<Task> RunnableCommands::take(Command& head) {
   const GroupId id = group_of(head);
   // Only the group's own thread runs these, if there is one.
-  if ((id == GroupId::host || id == GroupId::value) && groups_[id].threads > 0) return std::nullopt;
+  if ((id == GroupId::host || id == GroupId::value) && !groups_.lacks_threads(id)) return std::nullopt;
   std::optional<Task> task = try_take(head);
   if (task && task->worker != nullptr && is_big(*head.launch()))
     groups_.call_for_help(GroupId::compute, true);

@@ -21,9 +21,17 @@ struct Task {
   Worker* worker = nullptr;      ///< for a launch
   std::unique_ptr<Fault> fault;  ///< null: none. A task is moved at every launch, and a fault is large
   bool again = false;  ///< the memory does not have the expected value yet, or the point is not reached
+  bool lent = false;   ///< taken by a thread of another group
   /// for a SourceJob: commands to run before the source is called again
   std::vector<std::unique_ptr<Command>> commands;
 };
+
+/// Kinds of commands, in the order in which a thread takes those whose own threads are missing. Commands of
+/// the first two end by themselves. A thread leaves a value that is not there yet to look at it again later;
+/// host functions and launches may keep it while they wait.
+enum class WorkKind : std::uint8_t { transfer, launch, value, host_function, waiting_launch };
+inline constexpr std::array kWorkKinds{WorkKind::transfer, WorkKind::launch, WorkKind::value,
+                                       WorkKind::host_function, WorkKind::waiting_launch};
 
 /// The commands that threads may take, and the workers that run launches. Several threads, each with a
 /// worker, may take the same launch. Guarded by the scheduler's mutex.
@@ -42,17 +50,18 @@ class RunnableCommands {
   void remove(const Command& launch);
 
   bool has_work(GroupId id) const;
-  /// True if a command can be taken whose group has no thread because none could be started. Threads of other
-  /// groups, and callers, run it instead.
+  /// True if a command can be taken whose group lacks threads (ThreadGroups). Threads of other groups, and
+  /// callers, run it instead.
   bool has_stranded_work() const;
-  bool is_stranded(const Command& command) const;
-  /// Tries to start a thread of the command's group if it has none.
-  void call_for_help(const Command& command);
+  /// Tries to start threads for such commands.
+  void call_for_help();
+  /// The number of commands of the kind's group.
+  std::size_t ready_count(WorkKind kind) const noexcept;
   /// For a thread of the group: returns the first command that can be taken. Requests another thread if more
   /// work is left, so a launch that ends soon wakes few threads.
   std::optional<Task> take(GroupId id);
-  /// For a thread of any group: returns a command of a group that has no thread.
-  std::optional<Task> take_stranded();
+  /// For any thread: returns a command of the kind, if its group lacks threads.
+  std::optional<Task> take_stranded(WorkKind kind);
   /// For a thread that waits for `head`, or for a command after it.
   std::optional<Task> take(Command& head);
 
@@ -77,7 +86,10 @@ class RunnableCommands {
 
  private:
   bool can_take(const Command& command) const;
+  bool has_stranded_work(GroupId id) const;
   std::optional<Task> try_take(Command& command);
+  template <class Accepts>
+  std::optional<Task> take_first(GroupId id, const Accepts& accepts);
 
   const std::vector<std::unique_ptr<Worker>>& workers_;
   ThreadGroups& groups_;

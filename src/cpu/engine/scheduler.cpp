@@ -2,6 +2,7 @@
 // The interface of the streams, and waiting callers.
 #include "cpu/engine/scheduler.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -24,6 +25,10 @@ constexpr std::chrono::milliseconds kExitGrace{500};
 constexpr std::chrono::milliseconds kExitTime{1000};
 /// A waiting caller spins for this time before it sleeps. It is about the cost of a sleep and a wake-up.
 constexpr std::chrono::microseconds kCallerSpin{10};
+/// Where no thread looks at the values that streams wait for, waiting callers do: this long after they looked
+/// last, doubled each time.
+constexpr std::chrono::microseconds kFirstNap{20};
+constexpr std::chrono::microseconds kLongestNap{1000};
 
 bool spin_until(const Stream& stream, std::uint64_t sequence) noexcept {
   const auto end = std::chrono::steady_clock::now() + kCallerSpin;
@@ -32,6 +37,13 @@ bool spin_until(const Stream& stream, std::uint64_t sequence) noexcept {
     __builtin_ia32_pause();
   }
   return true;
+}
+
+/// True if other streams may have to come farther for the command to end. A kernel that waits helps them
+/// itself (help_in_kernel).
+bool may_wait_for_others(const Command* command) noexcept {
+  return command == nullptr || std::holds_alternative<ValueJob>(command->job) ||
+         std::holds_alternative<PeerJob>(command->job) || std::holds_alternative<HostJob>(command->job);
 }
 
 /// Sets the limit of a launch that has none.
@@ -145,37 +157,75 @@ void Scheduler::wait_event(Domain& domain, const EventPoint& point) {
 
 bool Scheduler::idle(const Stream& stream) {
   Section section(*this);
-  run_stranded(stream, section);
-  return queues_.is_idle(stream);
+  run_stranded_for(stream, section);
+  const bool legacy = queues_.domain_of(stream).legacy_stream().get() == &stream;
+  return legacy ? queues_.runs_at_once(stream) : queues_.is_idle(stream);
 }
 
 bool Scheduler::is_passed(const EventPoint& point) {
   if (point.done()) return true;
   Section section(*this);
-  run_stranded(*point.stream, section);
+  run_stranded_for(*point.stream, section);
   return point.done();
 }
 
-/// Runs the command that must run for the stream to continue, if its group has no thread and gets none now.
-void Scheduler::run_stranded(const Stream& stream, Section& section) {
-  const auto find = [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS -> Command* {
-    Command* const head = queues_.head_for(stream);
-    return head != nullptr && runnable_.is_stranded(*head) ? head : nullptr;
-  };
-  const Command* const before = find();
-  if (before == nullptr) return;
-  const base::NoCancellation whole;
-  runnable_.call_for_help(*before);
-  section.outside([] {});
-  Command* const head = find();
-  std::optional<Task> task = head == nullptr ? std::nullopt : runnable_.take(*head);
-  if (!task) return;
+bool Scheduler::run_here(Task& task, Section& section, std::optional<FaultSignals>& signals) {
   section.outside([&] {
-    std::optional<FaultSignals> fault_signals;
-    if (task->worker != nullptr) fault_signals.emplace();
-    execute(*task);
+    if (task.worker != nullptr && !signals) signals.emplace();
+    execute(task);
   });
-  finish(*task);
+  const bool done = !task.again;
+  finish(task);
+  return done;
+}
+
+bool Scheduler::run_for(const Stream& stream, Section& section, std::optional<FaultSignals>& signals) {
+  if (Command* const head = queues_.head_for(stream))
+    if (std::optional<Task> task = runnable_.take(*head))
+      if (run_here(*task, section, signals)) return true;
+  return may_wait_for_others(queues_.head_for(stream)) &&
+         run_stranded(WorkKind::waiting_launch, section, signals);
+}
+
+bool Scheduler::run_stranded(WorkKind last, Section& section, std::optional<FaultSignals>& signals) {
+  for (const WorkKind kind : kWorkKinds) {
+    if (kind > last) return false;
+    for (std::size_t left = runnable_.ready_count(kind); left > 0; --left) {
+      std::optional<Task> task = runnable_.take_stranded(kind);
+      if (!task) break;
+      if (run_here(*task, section, signals)) return true;
+    }
+  }
+  return false;
+}
+
+/// For a caller that asks whether the stream is done.
+void Scheduler::run_stranded_for(const Stream& stream, Section& section) {
+  if (!runnable_.has_stranded_work()) return;
+  const base::NoCancellation whole;
+  runnable_.call_for_help();
+  section.outside([] {});
+  std::optional<FaultSignals> signals;
+  run_for(stream, section, signals);
+}
+
+void Scheduler::help() {
+  if (!was_refused_) return;
+  Section section(*this);
+  if (!runnable_.has_stranded_work()) return;
+  const base::NoCancellation whole;
+  runnable_.call_for_help();
+  section.outside([] {});
+  std::optional<FaultSignals> signals;
+  run_stranded(WorkKind::waiting_launch, section, signals);
+}
+
+/// Without launches that wait: the kernel that helps could continue only after they have ended.
+void Scheduler::help_in_kernel() {
+  if (!was_refused_) return;
+  Section section(*this);
+  std::optional<FaultSignals> signals;
+  run_stranded(WorkKind::host_function, section, signals);
 }
 
 bool Scheduler::runs_at_once(const Stream& stream) {
@@ -185,11 +235,17 @@ bool Scheduler::runs_at_once(const Stream& stream) {
 
 void Scheduler::synchronize(const std::shared_ptr<Stream>& stream) {
   std::uint64_t last = 0;
+  std::vector<Dependency> others;
   {
     const Section section(*this);
     last = queues_.issued(*stream);
+    if (const Domain& domain = queues_.domain_of(*stream); domain.legacy_stream() == stream) {
+      others = queues_.last_commands(domain);
+      std::erase_if(others, [](const Dependency& each) { return !each.stream->blocking(); });
+    }
   }
   wait_until(stream, last);
+  for (const Dependency& each : others) wait_until(each.stream, each.sequence);
 }
 
 void Scheduler::synchronize(const Domain& domain) {
@@ -212,18 +268,14 @@ void Scheduler::synchronize(const EventPoint& point) { wait_until(point.stream, 
 void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) {
   if (stream->completed() >= sequence) return;
   const base::NoCancellation whole;
-  std::optional<FaultSignals> fault_signals;  // this is a thread of the host
   Section section(*this);
+  std::optional<FaultSignals> signals;  // this is a thread of the host
   bool spun = false;
   std::chrono::milliseconds timeout = kTimeout;
+  std::chrono::microseconds nap = kFirstNap;
   while (stream->completed() < sequence) {
-    Command* const head = queues_.head_for(*stream);
-    if (std::optional<Task> task = head == nullptr ? std::nullopt : runnable_.take(*head)) {
-      section.outside([&] {
-        if (task->worker != nullptr && !fault_signals) fault_signals.emplace();
-        execute(*task);
-      });
-      finish(*task);
+    if (run_for(*stream, section, signals)) {
+      nap = kFirstNap;
     } else if (!spun) {
       spun = true;
       section.outside([&] { spin_until(*stream, sequence); });
@@ -232,12 +284,17 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
       const auto progressed = [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return progress_.count != seen; };
       const Domain& domain = queues_.domain_of(*stream);
       ++progress_.waiting_callers;
-      if (domain.fault() == FaultKind::none) {
+      if (domain.fault() != FaultKind::none) {
+        if (!section.wait_for(progressed_, timeout, progressed)) {
+          runnable_.ask_to_leave(
+              [&](const Command& command) { return &StreamQueues::domain_of(*command.stream) == &domain; });
+          timeout = kAskAgain;
+        }
+      } else if (groups_.lacks_threads(GroupId::value)) {  // only callers look at values
+        section.wait_for(progressed_, nap, progressed);
+        nap = std::min(2 * nap, kLongestNap);
+      } else {
         section.wait(progressed_, progressed);
-      } else if (!section.wait_for(progressed_, timeout, progressed)) {
-        runnable_.ask_to_leave(
-            [&](const Command& command) { return &StreamQueues::domain_of(*command.stream) == &domain; });
-        timeout = kAskAgain;
       }
       --progress_.waiting_callers;
     }

@@ -7,9 +7,12 @@
 // another stream. A thread that waits for a stream runs the stream's ready command itself: a small launch
 // followed by a synchronisation needs no other thread.
 //
-// If no thread of a group can be started (RLIMIT_NPROC, a limit of the control group), the threads of other
-// groups do its work, and callers that wait for it, or that ask whether it is done: host functions, too, then
-// run on such a thread. Each command that becomes ready, and each such question, tries again to start one.
+// If a thread of a group cannot be started (RLIMIT_NPROC, a limit of the control group) and the others are
+// busy, the threads of other groups do its work, and so do callers that wait, or that ask whether work is
+// done: host functions, too, then run on such a thread. A caller prefers the work of its own stream, but
+// while that waits for a value, which any other stream may write, the caller does the work of the others, and
+// so does a kernel that waits. Each command that becomes ready, and each such question, tries again to start
+// a thread.
 //
 // A submitted job must start even if no caller waits for it, but waking a thread costs more than a small
 // launch. So one idle thread of a group *polls* for a while (it sleeps briefly and checks), and the other
@@ -19,7 +22,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/thread_annotations.hpp"
@@ -58,6 +63,9 @@ class Scheduler {
   /// Drops all commands that are submitted to the domain's streams from now on, as after a fault.
   void close(Domain& domain) QUERN_EXCLUDES(mutex_);
 
+  /// Ends the domain: a copy that its caller ran found registered memory missing.
+  void lose_memory(Domain& domain) QUERN_EXCLUDES(mutex_);
+
   void submit(const std::shared_ptr<Stream>& stream, Job job) QUERN_EXCLUDES(mutex_);
   /// Submits commands one after another, without commands of other threads between them. Returns the point
   /// after the last one, at which `keep` is released.
@@ -80,18 +88,21 @@ class Scheduler {
   /// Commands submitted to any stream of the domain from now on run after `point`.
   void wait_event(Domain& domain, const EventPoint& point) QUERN_EXCLUDES(mutex_);
 
-  /// True if all submitted commands have run. If the thread for the next one cannot be started, this and
-  /// is_passed() run it.
+  /// True if all submitted commands have run, for a legacy stream also those of the blocking streams, which
+  /// it would wait for. If the thread for the next one cannot be started, this and is_passed() run it, or
+  /// another one for which it may wait.
   bool idle(const Stream& stream) QUERN_EXCLUDES(mutex_);
   /// True if the stream has come to the point.
   bool is_passed(const EventPoint& point) QUERN_EXCLUDES(mutex_);
   /// True if a job submitted now would not have to wait.
   bool runs_at_once(const Stream& stream) QUERN_EXCLUDES(mutex_);
-  /// Returns when all commands submitted before the call have run or were dropped after a fault. A fault of
-  /// one launch ends all launches of its domain.
+  /// Returns when all commands submitted before the call have run or were dropped after a fault, for a legacy
+  /// stream also those of the blocking streams. A fault of one launch ends all launches of its domain.
   void synchronize(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
   void synchronize(const Domain& domain) QUERN_EXCLUDES(mutex_);
   void synchronize(const EventPoint& point) QUERN_EXCLUDES(mutex_);
+  /// For a caller that waits for something else: runs a command if its thread cannot be started.
+  void help() QUERN_EXCLUDES(mutex_);
 
   /// Ends the current launches of the stream, running or queued, and returns when none of them runs. Its
   /// other commands still run, in order. The context stays usable.
@@ -110,12 +121,24 @@ class Scheduler {
 
   // Waiting callers (scheduler.cpp).
   void wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) QUERN_EXCLUDES(mutex_);
-  void run_stranded(const Stream& stream, Section& section) QUERN_REQUIRES(mutex_);
+  void run_stranded_for(const Stream& stream, Section& section) QUERN_REQUIRES(mutex_);
+  /// Runs a command so that `stream` continues: the one at its head, or, while that may wait for other
+  /// streams, one of those whose threads are missing. Returns false if nothing was done.
+  bool run_for(const Stream& stream, Section& section, std::optional<FaultSignals>& signals)
+      QUERN_REQUIRES(mutex_);
+  /// Runs a command whose thread is missing, of one of the kinds up to `last`. Returns false if nothing was
+  /// done.
+  bool run_stranded(WorkKind last, Section& section, std::optional<FaultSignals>& signals)
+      QUERN_REQUIRES(mutex_);
+  /// Runs the task on a thread of the host. Returns false if it has to run again: a value is not there yet.
+  bool run_here(Task& task, Section& section, std::optional<FaultSignals>& signals) QUERN_REQUIRES(mutex_);
 
   // The threads (pool.cpp).
   void execute(Task& task) QUERN_EXCLUDES(mutex_);
+  void help_in_kernel() QUERN_EXCLUDES(mutex_);
   void finish(Task& task) QUERN_REQUIRES(mutex_);
   void thread_main(GroupId id);
+  std::optional<Task> take_stranded() QUERN_REQUIRES(mutex_);
   Task wait_for_task(GroupId id);
   void poll(GroupId id, Section& section) QUERN_REQUIRES(mutex_);
   void park(GroupId id, Section& section) QUERN_REQUIRES(mutex_);
@@ -124,6 +147,7 @@ class Scheduler {
 
   const std::vector<std::unique_ptr<Worker>> workers_;
   const std::chrono::milliseconds limit_;  ///< of launches without a limit of their own; 0: none
+  const std::function<void()> help_in_kernel_ = [this] { help_in_kernel(); };
   Watchdog watchdog_;
   base::Mutex mutex_;
   Progress progress_ QUERN_GUARDED_BY(mutex_);
@@ -133,10 +157,12 @@ class Scheduler {
   base::ConditionVariable progressed_;        ///< for waiting callers
   std::atomic<pthread_t> exiting_thread_{};   ///< 0: the process is not exiting
   std::atomic<bool> told_of_refusal_{false};  ///< in the log; since then no thread could be started
+  std::atomic<bool> was_refused_{false};      ///< a thread could not be started, at some time
 };
 
-/// Runs the launch's next chunks on `worker` until none is left or a fault ends it. Null: no fault.
+/// Runs the launch's next chunks on `worker` until none is left or a fault ends it. Null: no fault. While all
+/// its blocks wait, `meanwhile` is called from time to time.
 std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count,
-                                  Watchdog& watchdog);
+                                  Watchdog& watchdog, const std::function<void()>& meanwhile);
 
 }  // namespace quern::cpu::engine

@@ -69,6 +69,27 @@ quern_cpu_run_on_stack:
 .size quern_cpu_run_on_stack, .-quern_cpu_run_on_stack
 
 .p2align 4
+.hidden quern_cpu_run_here
+.globl quern_cpu_run_here
+.type quern_cpu_run_here, @function
+quern_cpu_run_here:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  subq $8, %rsp
+  stmxcsr (%rsp)
+  fnstcw 4(%rsp)
+  movq %rsp, (%rdi)
+  movq %rdx, %rdi
+  call *%rsi
+  movl $1, %eax
+  jmp 1b
+.size quern_cpu_run_here, .-quern_cpu_run_here
+
+.p2align 4
 .hidden quern_cpu_leave_stack
 .globl quern_cpu_leave_stack
 .type quern_cpu_leave_stack, @function

@@ -28,6 +28,8 @@ enum class StayEnd : int { left = 0, finished = 1, suspended = 2 };
 extern "C" StayEnd quern_cpu_run_on_stack(SavedStack* saved, void* stack_top, void (*function)(void*),
                                           void* argument);
 extern "C" [[noreturn]] void quern_cpu_leave_stack(SavedStack* saved);
+/// The same on the caller's stack, with its control words.
+extern "C" StayEnd quern_cpu_run_here(SavedStack* saved, void (*function)(void*), void* argument);
 /// Suspends the code on this stack. Returns when quern_cpu_resume_stack(saved, here) is called. That function
 /// returns when the code next leaves this stack.
 extern "C" void quern_cpu_suspend_stack(SavedStack* saved, SavedStack* here);

@@ -9,11 +9,18 @@ void ThreadGroups::notify(GroupId id) {
   ++progress_.deferred.notify[static_cast<std::size_t>(id)];
 }
 
-void ThreadGroups::refuse_thread(GroupId id) {
-  if (--(*this)[id].threads > 0) return;
+/// Makes a thread that has nothing to do look for the work of a group that lacks threads.
+void ThreadGroups::call_others() {
   progress_.note();  // callers that wait may take the group's commands
   for (std::size_t other = 0; other < kGroupCount; ++other)
     if (groups_[other].parked > 0) return notify(static_cast<GroupId>(other));
+}
+
+void ThreadGroups::refuse_thread(GroupId id) {
+  ThreadGroup& group = (*this)[id];
+  --group.threads;
+  group.refused = true;
+  if (lacks_threads(id)) call_others();
 }
 
 void ThreadGroups::call_for_help(GroupId id, bool urgent) {
@@ -24,7 +31,10 @@ void ThreadGroups::call_for_help(GroupId id, bool urgent) {
     notify(id);
   } else if ((urgent || !group.polling) && group.threads < group.max_threads) {
     ++group.threads;
+    group.refused = false;  // not yet
     ++progress_.deferred.start[index];
+  } else if (lacks_threads(id)) {
+    call_others();
   }
 }
 

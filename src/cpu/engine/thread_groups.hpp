@@ -13,6 +13,9 @@ namespace quern::cpu::engine {
 struct ThreadGroup {
   std::uint32_t max_threads = 1;
   std::uint32_t threads = 0;   ///< threads that were started
+  std::uint32_t busy = 0;      ///< of these, threads that run a command
+  std::uint32_t lent = 0;      ///< of these, threads that run a command of another group
+  bool refused = false;        ///< the last thread could not be started
   std::uint32_t parked = 0;    ///< threads waiting in `wake`, except the notified ones
   std::uint32_t notified = 0;  ///< threads that must leave `wake`
   bool polling = false;
@@ -37,12 +40,19 @@ class ThreadGroups {
   /// Ensures that a thread of the group will look for work. Urgent: soon. If the group has no thread because
   /// none could be started, tries that again.
   void call_for_help(GroupId id, bool urgent);
-  /// Called when the group's thread could not be started. Without a thread of its own, a parked one of
+  /// Called when the group's thread could not be started. If the group lacks threads now, a parked one of
   /// another group does its work.
   void refuse_thread(GroupId id);
+  /// True if no thread of the group can take a command soon: no further one could be started, or some run
+  /// commands of other groups that lack threads. Threads of other groups, and callers, then do its work.
+  bool lacks_threads(GroupId id) const noexcept {
+    const ThreadGroup& group = groups_[static_cast<std::size_t>(id)];
+    return group.threads == group.busy && (group.refused || group.lent > 0);
+  }
 
  private:
   void notify(GroupId id);
+  void call_others();
 
   std::array<ThreadGroup, kGroupCount> groups_;
   Progress& progress_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/engine/fault.hpp"
 #include "cpu/engine/jobs.hpp"
 
 namespace quern::cpu::engine {
@@ -38,9 +39,7 @@ void run_row(const TransferJob& job, std::byte* destination, const std::byte* so
   }
 }
 
-}  // namespace
-
-void run(const TransferJob& job) noexcept {
+void run_rows(const TransferJob& job) noexcept {
   const Strides& to = job.destination_strides;
   const Strides& from = job.source_strides;
   for (std::uint64_t slice = 0; slice < job.slices; ++slice) {
@@ -50,6 +49,10 @@ void run(const TransferJob& job) noexcept {
       run_row(job, destination + row * to.row_bytes,
               source == nullptr ? nullptr : source + row * from.row_bytes);
   }
+}
+
+bool has_registered(const std::array<Range, 2>& memory) noexcept {
+  return memory[0].bytes != 0 || memory[1].bytes != 0;
 }
 
 bool is_met(const ValueJob& job) noexcept {
@@ -76,6 +79,33 @@ bool is_met(const ValueJob& job) noexcept {
     }
   }
   return true;
+}
+
+}  // namespace
+
+bool run(const TransferJob& job) noexcept {
+  if (has_registered(job.registered))
+    return survive(
+        job.registered, [](void* all) { run_rows(*static_cast<const TransferJob*>(all)); },
+        const_cast<TransferJob*>(&job));
+  run_rows(job);
+  return true;
+}
+
+Awaited look(const ValueJob& job) noexcept {
+  struct Look {
+    const ValueJob& job;
+    bool met = false;
+  } here{job};
+  const auto look = [](void* all) {
+    auto& at = *static_cast<Look*>(all);
+    at.met = is_met(at.job);
+  };
+  if (!has_registered(job.registered))
+    look(&here);
+  else if (!survive(job.registered, look, &here))
+    return Awaited::lost;
+  return here.met ? Awaited::passed : Awaited::ahead;
 }
 
 }  // namespace quern::cpu::engine

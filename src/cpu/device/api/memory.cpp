@@ -9,8 +9,8 @@
 
 #include "cpu/device/driver.hpp"
 #include "cpu/device/graph/capture.hpp"
+#include "cpu/device/registered_memory.hpp"
 #include "cpu/engine/host_pages.hpp"
-#include "cpu/engine/mapping.hpp"
 
 using namespace quern::cpu::device;
 using quern::cpu::engine::Allocation;
@@ -61,17 +61,6 @@ void require_writable(const std::byte* begin, std::size_t bytes) {
     fail(CUDA_ERROR_INVALID_VALUE,
          "some or all of this memory is read-only, which the device does not register");
 }
-
-/// Maps registered host memory into the address space of kernels.
-std::shared_ptr<Mapping> map(Driver& driver, const ContextState& state, std::byte* host, std::size_t bytes) {
-  auto shadow = driver.allocate(state, AllocationKind::shadow, bytes);
-  require(shadow != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
-  auto mapping = std::make_shared<Mapping>(host, shadow);
-  shadow->shadow_of = mapping;
-  return mapping;
-}
-
-void unmap(Driver& driver, const Mapping& mapping) { driver.memory().remove(*mapping.shadow()); }
 
 }  // namespace
 
@@ -136,12 +125,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_pointer, void* pointer
     require(device_pointer != nullptr && flags == 0);
     const auto allocation = driver.memory().find(pointer);
     require(allocation != nullptr && is_host(*allocation));
-    *device_pointer = reinterpret_cast<CUdeviceptr>(pointer);  // one address space
-    if (allocation->kind != AllocationKind::registered) return;
-    require(allocation->mapping != nullptr);  // it was not registered for that
-    *device_pointer =
-        reinterpret_cast<CUdeviceptr>(allocation->mapping->shadow()->base) +
-        (reinterpret_cast<CUdeviceptr>(pointer) - reinterpret_cast<CUdeviceptr>(allocation->base));
+    *device_pointer = device_address(driver, *allocation, pointer);
   });
 }
 
@@ -151,8 +135,11 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
     driver.current();
     require(flags != nullptr);
     const auto allocation = driver.memory().find(pointer);
-    require(allocation != nullptr && allocation->kind == AllocationKind::host);
-    *flags = allocation->flags;
+    require(allocation != nullptr &&
+            (allocation->kind == AllocationKind::host || allocation->kind == AllocationKind::registered));
+    // With unified addressing all page-locked memory is mapped. The flags of registration are the same bits.
+    static_assert(CU_MEMHOSTREGISTER_PORTABLE == CU_MEMHOSTALLOC_PORTABLE);
+    *flags = allocation->flags | CU_MEMHOSTALLOC_DEVICEMAP;
   });
 }
 
@@ -187,12 +174,12 @@ CUresult cuMemHostUnregister(void* pointer) {
     driver.current();
     refuse_unsafe_call();
     const auto allocation = driver.memory().find(pointer);
-    require(allocation != nullptr && allocation->base == pointer &&
-                allocation->kind == AllocationKind::registered,
+    require(allocation != nullptr && allocation->kind == AllocationKind::registered,
             CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    require(allocation->base == pointer);
     driver.contexts().synchronize(allocation->owner);
     driver.memory().remove(*allocation);
-    if (allocation->mapping != nullptr) unmap(driver, *allocation->mapping);
+    if (const auto mapping = driver.memory().mapping_of(*allocation)) unmap(driver, *mapping);
   });
 }
 

@@ -9,7 +9,7 @@
 
 #include "cpu/device/driver.hpp"
 #include "cpu/device/mem_pool.hpp"
-#include "cpu/engine/mapping.hpp"
+#include "cpu/device/registered_memory.hpp"
 
 using namespace quern::cpu::device;
 using quern::cpu::engine::Allocation;
@@ -67,7 +67,7 @@ void read(void* data, CUpointer_attribute attribute, const Allocation& allocatio
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return store<unsigned>(data, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      return store(data, pointer);
+      return store(data, device_address(Driver::get(), allocation, address_of(pointer)));
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       require(host || allocation.kind == AllocationKind::managed);
       return store(data, host_address(allocation, pointer));
