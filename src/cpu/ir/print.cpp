@@ -122,6 +122,7 @@ std::string number(const Module* module, const Inst& inst) {
     case Op::extract:
     case Op::arg:
     case Op::set_result:
+    case Op::dot4:
       return fmt::format("{}", inst.imm);
     case Op::lop3:
       return fmt::format("{:#04x}", inst.imm);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic. Every lane, running or not, may contain any value, so no operation here may fault.
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "cpu/emit/operations/operands.hpp"
@@ -246,6 +248,55 @@ Value* remainder(Operands& o) {
   return result;
 }
 
+/// Bytes of words, as 16-bit integers: of each half the lower or the upper byte.
+Value* bytes_of_halves(Operands& o, Value* halves, bool upper, bool is_signed) {
+  llvm::IRBuilder<>& b = o.b;
+  Value* const at_top = upper ? halves : b.CreateShl(halves, 8);
+  return is_signed ? b.CreateAShr(at_top, 8) : b.CreateLShr(at_top, 8);
+}
+
+/// The sums of the products of neighbouring 16-bit integers, by the widest instruction that there is.
+Value* multiply_pairs(Operands& o, Value* x, Value* y) {
+  struct Instruction {
+    Isa isa;
+    unsigned lanes;
+    Intrinsic::ID id;
+  };
+  static constexpr Instruction kInstructions[] = {{Isa::baseline, 4, Intrinsic::x86_sse2_pmadd_wd},
+                                                  {Isa::avx2, 8, Intrinsic::x86_avx2_pmadd_wd},
+                                                  {Isa::avx512, 16, Intrinsic::x86_avx512_pmaddw_d_512}};
+  const Instruction& row = *std::ranges::find(kInstructions, o.isa(), &Instruction::isa);
+  llvm::SmallVector<Value*, 8> parts;
+  for (unsigned first = 0; first < kWarpSize; first += row.lanes)
+    parts.push_back(o.b.CreateIntrinsic(
+        row.id, {},
+        {slice(o.context, x, 2 * first, 2 * row.lanes), slice(o.context, y, 2 * first, 2 * row.lanes)}));
+  return concat(o.context, parts);
+}
+
+Value* dot_of_bytes(Operands& o) {
+  llvm::IRBuilder<>& b = o.b;
+  const bool a_signed = (o.inst.imm & 1) != 0, b_signed = (o.inst.imm & 2) != 0;
+  if (!o.is_vector()) {
+    const auto byte = [&](Value* word, unsigned at, bool is_signed) {
+      Value* const top = b.CreateShl(word, 24 - at);
+      return is_signed ? b.CreateAShr(top, 24) : b.CreateLShr(top, 24);
+    };
+    Value* sum = o[2];
+    for (const unsigned at : {0u, 8u, 16u, 24u})
+      sum = b.CreateAdd(sum, b.CreateMul(byte(o[0], at, a_signed), byte(o[1], at, b_signed)));
+    return sum;
+  }
+  const auto halves = llvm::FixedVectorType::get(b.getInt16Ty(), kWarpSize * 2);
+  Value* const x = b.CreateBitCast(o[0], halves);
+  Value* const y = b.CreateBitCast(o[1], halves);
+  Value* sum = o[2];
+  for (const bool upper : {false, true})
+    sum = b.CreateAdd(sum, multiply_pairs(o, bytes_of_halves(o, x, upper, a_signed),
+                                          bytes_of_halves(o, y, upper, b_signed)));
+  return sum;
+}
+
 Value* absolute(Operands& o) { return o.b.CreateBinaryIntrinsic(Intrinsic::abs, o[0], o.b.getFalse()); }
 
 struct Sum {
@@ -273,6 +324,7 @@ constexpr Row kRows[] = {
     {ir::Op::udiv, quotient<false>},
     {ir::Op::srem, remainder<true>},
     {ir::Op::urem, remainder<false>},
+    {ir::Op::dot4, dot_of_bytes},
     {ir::Op::smin, intrinsic2<Intrinsic::smin>},
     {ir::Op::smax, intrinsic2<Intrinsic::smax>},
     {ir::Op::umin, intrinsic2<Intrinsic::umin>},

@@ -212,9 +212,8 @@ void bfi(Translator& t, In in) {
   t.write(in, t.emit(Op::bfi, t.type_of(a), {a, b, position, length}));
 }
 
-/// dp4a: adds the products of four bytes to c. dp2a: adds the products of two bytes of b with the two 16-bit
-/// halves of a to c.
-void dot(Translator& t, In in, unsigned terms) {
+/// Adds the products of two bytes of b with the two 16-bit halves of a to c.
+void dp2a(Translator& t, In in) {
   const bool a_signed = is_signed(in.type(0));
   const bool b_signed = is_signed(in.type(1));
   const Value a = t.read(in, 1, ptx::Type::b32);
@@ -224,17 +223,22 @@ void dot(Translator& t, In in, unsigned terms) {
     return t.resize(t.resize(shifted, integer_type(bits), false), Type::i32, sign_extended);
   };
   Value sum = t.read(in, 3, ptx::Type::b32);
-  const unsigned a_bits = 32 / terms;
   const unsigned b_first = in.has(M::hi) ? 16 : 0;
-  for (unsigned i = 0; i < terms; ++i) {
-    const Value p = t.emit(Op::imul, Type::i32,
-                           {field(a, i * a_bits, a_bits, a_signed), field(b, b_first + i * 8, 8, b_signed)});
+  for (unsigned i = 0; i < 2; ++i) {
+    const Value p =
+        t.emit(Op::imul, Type::i32, {field(a, i * 16, 16, a_signed), field(b, b_first + i * 8, 8, b_signed)});
     sum = t.emit(Op::iadd, Type::i32, {sum, p});
   }
   t.write(in, sum);
 }
-void dp4a(Translator& t, In in) { dot(t, in, 4); }
-void dp2a(Translator& t, In in) { dot(t, in, 2); }
+
+void dp4a(Translator& t, In in) {
+  const Value a = t.read(in, 1, ptx::Type::b32);
+  const Value b = t.read(in, 2, ptx::Type::b32);
+  const Value c = t.read(in, 3, ptx::Type::b32);
+  const std::uint64_t signs = (is_signed(in.type(0)) ? 1u : 0u) | (is_signed(in.type(1)) ? 2u : 0u);
+  t.write(in, t.emit(Op::dot4, Type::i32, {a, b, c}, {}, signs));
+}
 
 // --- logic and shifts
 

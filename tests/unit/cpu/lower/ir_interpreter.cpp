@@ -188,6 +188,17 @@ void IrInterpreter::execute(Activation& frame, ir::Value value) {
       return set(static_cast<std::uint64_t>(sarg(0) >> (arg(1) >= bits ? bits - 1 : arg(1))));
     case Op::popc:
       return set(static_cast<std::uint64_t>(std::popcount(arg(0))));
+    case Op::dot4: {
+      std::uint64_t sum = arg(2);
+      for (unsigned at = 0; at < 32; at += 8) {
+        const auto byte = [&](std::size_t index) {
+          const auto raw = static_cast<std::uint8_t>(arg(index) >> at);
+          return (inst.imm >> index & 1) != 0 ? static_cast<std::int8_t>(raw) : std::int64_t{raw};
+        };
+        sum += static_cast<std::uint64_t>(byte(0) * byte(1));
+      }
+      return set(sum);
+    }
     case Op::add_carry:
       return set(arg(0) + arg(1) + arg(2));
     case Op::carry_of_add: {

@@ -141,6 +141,24 @@ TEST_CASE("division by a constant is that of any divisor") {
   }
 }
 
+TEST_CASE("a dot product of bytes takes each word's bytes as signed or unsigned") {
+  const auto byte = [](std::uint64_t word, unsigned at, bool is_signed) -> std::int64_t {
+    const std::int64_t value = static_cast<std::int64_t>(word >> at & 0xff);
+    return is_signed && value > 127 ? value - 256 : value;
+  };
+  const std::vector<std::uint64_t> words = {0,          1,          0x80808080, 0xffffffff, 0x7f7f7f7f,
+                                            0x01ff0203, 0xff80017f, 0x00ff00ff, 0xff00ff00, 0x12345678};
+  for (const unsigned signs : {0u, 1u, 2u, 3u})
+    check_elementwise({.op = Op::dot4, .imm = signs, .inputs = {{Type::i32}, {Type::i32}, {Type::i32}}},
+                      [&](const Row& row) {
+                        std::int64_t sum = static_cast<std::int64_t>(row[2]);
+                        for (const unsigned at : {0u, 8u, 16u, 24u})
+                          sum += byte(row[0], at, (signs & 1) != 0) * byte(row[1], at, (signs & 2) != 0);
+                        return low(static_cast<std::uint64_t>(sum), 32);
+                      },
+                      {words, words, words});
+}
+
 TEST_CASE("minima and maxima compare as signed or unsigned") {
   check_binary(Op::umin, kAll, [](std::uint64_t a, std::uint64_t b, unsigned) { return a < b ? a : b; });
   check_binary(Op::umax, kAll, [](std::uint64_t a, std::uint64_t b, unsigned) { return a > b ? a : b; });
