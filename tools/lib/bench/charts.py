@@ -100,7 +100,7 @@ def bars(title, axis, series, rows):
 def panel(chart, x, y, width, height):
     """One chart of curves: dictionary with title, x and y (labels), log (axes), series {name: [(x, y), ...]}."""
     points = [point for curve in chart["series"].values() for point in curve]
-    left, right, top, bottom = x + 62, x + width - 14, y + 52, y + height - 44
+    left, right, top, bottom = x + 62, x + width - 26, y + 52, y + height - 44
     across = Scale(min(p[0] for p in points), max(p[0] for p in points), left, right, "x" in chart["log"])
     up = Scale(min(p[1] for p in points), max(p[1] for p in points), bottom, top, "y" in chart["log"])
     parts = [text(x + 8, y + 18, chart["title"], kind="title")]
