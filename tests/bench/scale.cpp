@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures one aspect of growth in a process of its own, and prints rows of numbers separated by tabs;
-// tools/bench
-// --scale starts it and makes the tables:
-//     kernels KIND COUNT   CPU ms to load and of the first launch, us of a later one, MiB more and at the
-//     peak blocks MOST          blocks, us of a launch, for grids of 1 to MOST blocks arrays MOST live
-//     arrays; us to allocate one, to launch, to free one modules MOST         modules; us to load one, ns to
-//     find a kernel, us to launch, KiB more for each workers              ms of a kernel that computes, ms of
-//     one that waits for memory memory               KiB resident: at the start, with the device, with a
-//     kernel's code, after all workers have
-//                          run; threads at the end
+// Measures one aspect of growth in a process of its own, and prints rows of numbers separated by tabs, from
+// which tools/bench --scale makes the tables. The arguments, and the columns:
+//     kernels KIND COUNT: instructions; CPU ms to load and of the first launch; us of a later one; MiB that
+//         these added, and at the peak
+//     blocks MOST: blocks of the grid, from 1 to MOST; us of a launch
+//     arrays MOST: live arrays; CPU us to allocate one; us to launch; CPU us to free one
+//     modules MOST: modules; CPU us to load one; ns to find a kernel; us to launch; KiB that each added
+//     workers: ms of a kernel that computes; ms of one that waits for memory
+//     memory: KiB resident at the start, with the device, with a kernel's code, after all workers have run;
+//         threads at the end
 #include <fmt/format.h>
 #include <quern/quern.hpp>
 
@@ -117,15 +117,15 @@ void arrays(const Session& session, std::size_t most) {
     for (int round = 0; round < 5; ++round) {
       std::vector<DeviceArray<float>> live;
       live.reserve(count);
-      made = std::min(made, us_of([&] {
-                        for (std::size_t i = 0; i < count; ++i)
-                          live.push_back(session.device_array<float>(256));
-                      }));
+      made = std::min(made, 1e3 * cpu_ms_of([&] {
+                              for (std::size_t i = 0; i < count; ++i)
+                                live.push_back(session.device_array<float>(256));
+                            }));
       launched = std::min(launched, best_us(50, launch));
-      freed = std::min(freed, us_of([&] {
-                         live.clear();
-                         session.synchronize();
-                       }));
+      freed = std::min(freed, 1e3 * cpu_ms_of([&] {
+                                live.clear();
+                                session.synchronize();
+                              }));
     }
     const auto each = static_cast<double>(count);
     fmt::print("{}\t{:.3f}\t{:.3f}\t{:.3f}\n", count, made / each, launched, freed / each);
@@ -139,10 +139,11 @@ void modules(const Session& session, std::size_t most) {
   const double before = kib_of("VmRSS:");
   for (std::size_t count = 1; count <= most; count *= 10) {
     const std::size_t more = count - loaded.size();
-    const double load = us_of([&] {
-      while (loaded.size() < count)
-        loaded.push_back(session.load_ptx(module_of(entry(name_of(loaded.size()), kStore))));
-    });
+    const double load =
+        1e3 * cpu_ms_of([&] {
+          while (loaded.size() < count)
+            loaded.push_back(session.load_ptx(module_of(entry(name_of(loaded.size()), kStore))));
+        });
     const double find = best_us(5, [&] {
       for (std::size_t i = 0; i < count; ++i) (void)loaded[i].kernel(name_of(i));
     });

@@ -66,7 +66,9 @@ class Peer:
     name = "PoCL"
 
     def __init__(self, threads):
-        platform = next(p for p in cl.get_platforms() if p.name == "Portable Computing Language")
+        platform = next((p for p in cl.get_platforms() if p.name == "Portable Computing Language"), None)
+        if platform is None:
+            raise RuntimeError("OpenCL finds no platform of PoCL")
         device = next(d for d in platform.get_devices() if d.type & cl.device_type.CPU)
         self.version = f"{platform.version.split('PoCL ')[1].split()[0].split('+')[0]} (LLVM {platform.version.split('LLVM ')[1].split(',')[0]}, {device.name.split('-', 1)[1]})"
         if device.max_compute_units != threads:
