@@ -48,7 +48,10 @@ class Array:
         self.shape = (i64 * max(host.ndim, 1))(*host.shape)
         session.call("quern_array_new", session.handle, DTYPES.index(host.dtype.name), host.ndim, self.shape, ctypes.byref(handle))
         self.handle = handle.value
-        session.call("quern_array_from_host", self.handle, host.ctypes.data, host.nbytes)
+        self.fill(host)
+
+    def fill(self, host):
+        self.session.call("quern_array_from_host", self.handle, host.ctypes.data, host.nbytes)
 
     def address(self):
         description = CudaArray(struct_bytes=ctypes.sizeof(CudaArray))
@@ -91,17 +94,29 @@ class Session:
             self.library.quern_release(module.value)
         return kernel.value
 
-    def launch(self, kernel, grid, block, arguments, shared=0):
-        """`arguments`: Array objects, integers that go as int64, or (dtype, NumPy scalar)."""
+    def version(self):
+        self.library.quern_version.restype = text
+        return self.library.quern_version().decode()
+
+    def prepared(self, kernel, grid, block, arguments, shared=0):
+        """A function that launches and waits. `arguments`: Array objects, or NumPy's scalars."""
         launch = Launch(ctypes.sizeof(Launch), 0, (u32 * 3)(*grid), (u32 * 3)(*block), shared, 0)
         packed, keep = (Argument * len(arguments))(), []
         for slot, argument in zip(packed, arguments):
+            keep.append(argument)
             if isinstance(argument, Array):
                 slot.kind, slot.array = ARRAY, argument.handle
                 continue
             keep.append(argument.tobytes())
             slot.kind, slot.dtype, slot.bytes = SCALAR, DTYPES.index(argument.dtype.name), len(keep[-1])
             slot.data = ctypes.cast(ctypes.c_char_p(keep[-1]), pointer)
-        self.call("quern_launch", kernel, ctypes.byref(launch), packed, len(arguments))
-        self.call("quern_session_synchronize", self.handle)
+
+        def run(keep=keep):
+            self.call("quern_launch", kernel, ctypes.byref(launch), packed, len(packed))
+            self.call("quern_session_synchronize", self.handle)
+        return run
+
+    def launch(self, kernel, grid, block, arguments, shared=0):
+        """The same once, for a kernel that is used no more."""
+        self.prepared(kernel, grid, block, arguments, shared)()
         self.library.quern_release(kernel)
