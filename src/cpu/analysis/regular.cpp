@@ -14,6 +14,7 @@ class Search {
   Search(const ir::Function& function, const std::vector<LanePattern>& patterns)
       : function_(function), patterns_(patterns) {}
 
+  /// Returns false if `condition` depends on data.
   bool run(ir::Value condition) {
     std::vector<ir::Value> open{condition};
     while (!open.empty()) {
@@ -27,8 +28,10 @@ class Search {
       if (!ir::has_trait(inst.op, 'p') || ir::is_float(inst.type)) return false;
       open.insert(open.end(), inst.args.begin(), inst.args.end());
     }
-    return unknown_;
+    return true;
   }
+  /// A value was found that is not known at compile time.
+  bool found_unknown() const { return unknown_; }
 
  private:
   /// True if the operands of `value` do not matter.
@@ -46,13 +49,19 @@ class Search {
   const ir::Function& function_;
   const std::vector<LanePattern>& patterns_;
   std::vector<ir::Value> seen_;
-  bool unknown_ = false;  ///< a value was found that is not known at compile time
+  bool unknown_ = false;
 };
 
 }  // namespace
 
 bool is_regular(const ir::Function& function, const std::vector<LanePattern>& patterns, ir::Value condition) {
-  return Search(function, patterns).run(condition);
+  Search search(function, patterns);
+  return search.run(condition) && search.found_unknown();
+}
+
+bool depends_on_data(const ir::Function& function, const std::vector<LanePattern>& patterns,
+                     ir::Value condition) {
+  return !Search(function, patterns).run(condition);
 }
 
 }  // namespace quern::cpu::analysis

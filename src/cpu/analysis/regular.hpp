@@ -16,4 +16,9 @@ namespace quern::cpu::analysis {
 /// wrong if it is.
 bool is_regular(const ir::Function& function, const std::vector<LanePattern>& patterns, ir::Value condition);
 
+/// True if `condition` follows from more than thread indices and values that are the same in the warp, for
+/// example from elements of an array.
+bool depends_on_data(const ir::Function& function, const std::vector<LanePattern>& patterns,
+                     ir::Value condition);
+
 }  // namespace quern::cpu::analysis

@@ -148,6 +148,7 @@ std::span<const Pass> pass_list() {
       {"combine_small_functions", Form::llvm, &llvm<emit::combine_small_functions>},
       {"hoist_out_of_loops", Form::llvm, &llvm<emit::hoist_out_of_loops>},
       {"remove_redundant_loads", Form::llvm, &llvm<emit::remove_redundant_loads>},
+      {"forward_shared", Form::llvm, &llvm<emit::forward_shared>},
       {"combine_instructions", Form::llvm, &llvm<emit::combine_instructions>},
       {"remove_dead_code", Form::llvm, &llvm<emit::remove_dead_code>},
       {"simplify_control_flow_again", Form::llvm, &llvm<emit::simplify_control_flow>},

@@ -4,8 +4,11 @@
 #include <algorithm>
 
 #include "cpu/abi/warp_size.hpp"
+#include "cpu/analysis/regular.hpp"
 #include "cpu/analysis/shared.hpp"
+#include "cpu/analysis/structure.hpp"
 #include "cpu/cuts/liveness.hpp"
+#include "cpu/cuts/serial_regions.hpp"
 
 namespace quern::cpu::cuts {
 namespace {
@@ -15,17 +18,86 @@ constexpr std::uint32_t kMaxWidth = 8;
 /// Limit for the number of instructions times the width. Above it, the compile time outweighs the gain. The
 /// second one is for gangs that are a block with barriers, which need no other code unless they split.
 constexpr std::size_t kMaxInsts = 2500;
-constexpr std::size_t kMaxBlockInsts = 5000;
+constexpr std::size_t kMaxBlockInsts = 6500;
 
-/// True for a branch in a loop that depends on data: the gang would soon split.
-bool parts_by_data(const ir::Function& function, const analysis::Analysis& facts) {
+ir::Value condition_of(const ir::Function& function, ir::BlockId branch) {
+  return function[function.blocks[branch].insts.back()].args[0];
+}
+
+/// The branches in loops that depend on data.
+std::vector<ir::BlockId> find_data_branches(const ir::Function& function, const analysis::Analysis& facts) {
+  std::vector<ir::BlockId> found;
+  for (const ir::BlockId id : facts.order)
+    if (facts.divergent_branch[id] && facts.loop_of[id] != ir::kNone &&
+        analysis::depends_on_data(function, facts.patterns, condition_of(function, id)))
+      found.push_back(id);
+  return found;
+}
+
+/// True for a branch in a loop whose condition is not a comparison of indices.
+bool has_irregular_loops(const ir::Function& function, const analysis::Analysis& facts) {
   return std::ranges::any_of(facts.order, [&](ir::BlockId id) {
     if (!facts.divergent_branch[id] || facts.loop_of[id] == ir::kNone) return false;
-    const ir::Inst& condition = function[function[function.blocks[id].insts.back()].args[0]];
+    const ir::Inst& condition = function[condition_of(function, id)];
     return condition.op != ir::Op::icmp ||
            !std::ranges::all_of(condition.args, [&](ir::Value arg) { return facts.patterns[arg].scalar(); });
   });
 }
+
+/// Where warps of a gang may disagree, for the decision whether there is a gang.
+class Splits {
+ public:
+  Splits(const ir::Function& function, const analysis::Analysis& facts, const GangPlan& gang)
+      : function_(function),
+        facts_(facts),
+        gang_(gang),
+        regions_(find_serial_regions(function, facts, gang,
+                                     std::vector<std::vector<ir::Value>>(function.blocks.size()))),
+        data_branches_(find_data_branches(function, facts)) {}
+
+  /// True if the gang splits only where an index wraps (decision 2), or at regular branches, at which few
+  /// warps disagree, and no loop ends by what the data says.
+  bool stays_whole() const {
+    return std::ranges::all_of(
+               facts_.order,
+               [&](ir::BlockId id) {
+                 return leave_together(function_, facts_.patterns, gang_, id) || rejoins(id) ||
+                        analysis::is_regular(function_, facts_.patterns, condition_of(function_, id));
+               }) &&
+           std::ranges::all_of(data_branches_, [&](ir::BlockId id) {
+             const ir::BlockId join = regions_[id].join;
+             return join == ir::kNone || analysis::loop_contains(facts_, facts_.loop_of[id], join);
+           });
+  }
+
+  /// True if the gang would soon split at a branch in a loop that depends on data.
+  bool parts_by_data() const {
+    return !std::ranges::all_of(data_branches_, [&](ir::BlockId id) { return meets_again(id); });
+  }
+
+ private:
+  /// True if warps that disagree at the branch are in lockstep again before the iteration ends.
+  bool meets_again(ir::BlockId branch) const {
+    const auto is_beside = [&](ir::BlockId id) { return facts_.loop_of[id] == facts_.loop_of[branch]; };
+    return rejoins(branch) && is_beside(regions_[branch].join) &&
+           std::ranges::all_of(regions_[branch].blocks, is_beside);
+  }
+
+  /// The branch has a region, which will not be cut before assumed widenings.
+  bool rejoins(ir::BlockId branch) const {
+    return regions_[branch].join != ir::kNone &&
+           std::ranges::none_of(regions_[branch].blocks, [&](ir::BlockId id) {
+             return std::ranges::any_of(function_.blocks[id].insts,
+                                        [&](ir::Value value) { return facts_.assumed[value]; });
+           });
+  }
+
+  const ir::Function& function_;
+  const analysis::Analysis& facts_;
+  const GangPlan& gang_;
+  const std::vector<SerialRegion> regions_;
+  const std::vector<ir::BlockId> data_branches_;
+};
 
 bool loads_in_loop(const ir::Function& function, const analysis::Analysis& facts) {
   return std::ranges::any_of(facts.order, [&](ir::BlockId id) {
@@ -53,10 +125,15 @@ bool takes_from_counter(const ir::Function& function, const analysis::Analysis& 
 }
 
 /// Bytes in each lane of the vectors that a warp of the gang keeps, at the block boundary that needs most.
-std::uint64_t pressure(const ir::Function& function, const analysis::Analysis& facts,
+struct Pressure {
+  std::uint64_t in_loops = 0;
+  std::uint64_t anywhere = 0;
+};
+
+Pressure find_pressure(const ir::Function& function, const analysis::Analysis& facts,
                        const std::vector<bool>& shared) {
   const Liveness liveness = find_liveness(function, {&facts});
-  std::uint64_t worst = 0;
+  Pressure worst;
   for (const ir::BlockId id : facts.order) {
     std::uint64_t bytes = 0;
     const auto count = [&](ir::Value value) {
@@ -66,7 +143,8 @@ std::uint64_t pressure(const ir::Function& function, const analysis::Analysis& f
     std::ranges::for_each(liveness.live_in[id], count);
     for (const ir::Value value : function.blocks[id].insts)
       if (function[value].op == ir::Op::phi) count(value);
-    worst = std::max(worst, bytes);
+    worst.anywhere = std::max(worst.anywhere, bytes);
+    if (facts.loop_of[id] != ir::kNone) worst.in_loops = std::max(worst.in_loops, bytes);
   }
   return worst;
 }
@@ -95,16 +173,27 @@ GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& fac
   }
   const bool gains =
       barriers || loads_in_loop(function, facts) || takes_from_counter(function, facts, specialisation);
-  if (full_warps < 2 || !gains || parts_by_data(function, facts)) return {};
-  std::vector<bool> shared = analysis::find_shared(function, specialisation);
-  const std::uint64_t bytes = kWarpSize * std::max<std::uint64_t>(4, pressure(function, facts, shared));
+  if (full_warps < 2 || !gains) return {};
+  GangPlan gang{std::min(full_warps, kMaxWidth), analysis::find_shared(function, specialisation)};
+  const Splits splits(function, facts, gang);
+  const Pressure pressure = find_pressure(function, facts, gang.shared);
+  const std::uint64_t registers = register_bytes(specialisation.isa) / kWarpSize;  // for each lane
+  const std::size_t insts = std::max<std::size_t>(1, function.insts.size());
+
+  // Barriers of a gang that is the whole block cost nothing. Those of other gangs store and load all that
+  // their warps keep, so a block may keep more than the registers contain.
   const bool may_be_block = barriers && full_warps <= kMaxWidth && specialisation.warps() == full_warps;
+  if (may_be_block && insts * full_warps <= kMaxBlockInsts &&
+      pressure.in_loops * full_warps <= 2 * registers && splits.stays_whole())
+    return gang;
+
+  // Without barriers, a gang gains less than it loses while its warps run one after another.
+  if (barriers ? splits.parts_by_data() : has_irregular_loops(function, facts)) return {};
   const std::size_t max_insts = may_be_block ? kMaxBlockInsts : kMaxInsts;
-  const std::uint64_t most =
-      std::min<std::uint64_t>({kMaxWidth, full_warps, register_bytes(specialisation.isa) / bytes,
-                               max_insts / std::max<std::size_t>(1, function.insts.size())});
-  for (auto width = static_cast<std::uint32_t>(most); width >= 2; --width)
-    if (full_warps % width == 0) return {width, std::move(shared)};
+  const std::uint64_t most = std::min<std::uint64_t>(
+      {kMaxWidth, full_warps, registers / std::max<std::uint64_t>(4, pressure.anywhere), max_insts / insts});
+  for (gang.width = static_cast<std::uint32_t>(most); gang.width >= 2; --gang.width)
+    if (full_warps % gang.width == 0) return gang;
   return {};
 }
 

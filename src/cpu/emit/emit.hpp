@@ -50,6 +50,7 @@ Expected<void> simplify_control_flow(LlvmCode& code);    ///< SimplifyCFG
 Expected<void> combine_small_functions(LlvmCode& code);  ///< InstCombine, of functions that are not too large
 Expected<void> hoist_out_of_loops(LlvmCode& code);       ///< LICM
 Expected<void> remove_redundant_loads(LlvmCode& code);   ///< GVN
+Expected<void> forward_shared(LlvmCode& code);           ///< shared memory in registers (forward_shared.hpp)
 Expected<void> combine_instructions(LlvmCode& code);     ///< InstCombine
 Expected<void> remove_dead_code(LlvmCode& code);         ///< ADCE
 Expected<void> reduce_loop_strength(LlvmCode& code);     ///< LoopStrengthReduce

@@ -19,6 +19,7 @@
 
 #include "cpu/emit/emit.hpp"
 #include "cpu/emit/llvm/fatal.hpp"
+#include "cpu/emit/llvm/forward_shared.hpp"
 #include "cpu/emit/llvm/llvm_code.hpp"
 #include "cpu/emit/llvm/mask_words.hpp"
 #include "cpu/emit/llvm/masked_ternlog.hpp"
@@ -104,6 +105,11 @@ Expected<void> hoist_out_of_loops(LlvmCode& code) {
 }
 
 Expected<void> remove_redundant_loads(LlvmCode& code) { return run_on_functions(code, llvm::GVNPass()); }
+
+Expected<void> forward_shared(LlvmCode& code) {
+  code.forget_analyses();
+  return for_each_function(code, [](llvm::Function& function) { forward_shared(function); });
+}
 
 Expected<void> combine_instructions(LlvmCode& code) {
   return run_on_functions(code, llvm::InstCombinePass());

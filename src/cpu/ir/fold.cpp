@@ -33,6 +33,32 @@ Unsigned signed_shift_right(Signed a, Unsigned by, std::uint32_t bits) noexcept 
   return static_cast<Unsigned>(a >> std::min<Unsigned>(by, bits - 1));
 }
 
+Unsigned low_bits(Unsigned count) noexcept {
+  return truncate(~Unsigned{0}, static_cast<std::uint32_t>(std::min<Unsigned>(count, 64)));
+}
+
+/// A position or length of a bit field in words of `bits` bits (emit/operations/bits.cpp).
+Unsigned field_number(Unsigned given, std::uint32_t bits) noexcept {
+  return bits == 32 ? given & 0xff : given;
+}
+
+Unsigned field(Unsigned a, Unsigned position, Unsigned length, std::uint32_t bits, bool is_signed) noexcept {
+  position = field_number(position, bits);
+  length = field_number(length, bits);
+  if (!is_signed) return shift_right(a, position, bits) & low_bits(length);
+  const Unsigned moved = signed_shift_right(sign_extend(a, bits), position, bits);
+  if (length == 0 || length >= bits) return length == 0 ? 0 : moved;
+  return static_cast<Unsigned>(
+      sign_extend(truncate(moved, static_cast<std::uint32_t>(length)), static_cast<std::uint32_t>(length)));
+}
+
+Unsigned with_field(Unsigned field, Unsigned into, Unsigned position, Unsigned length,
+                    std::uint32_t bits) noexcept {
+  position = field_number(position, bits);
+  const Unsigned mask = shift_left(low_bits(field_number(length, bits)), position, bits);
+  return (into & ~mask) | (shift_left(field, position, bits) & mask);
+}
+
 std::optional<Unsigned> cut(Unsigned value, std::uint32_t bits) noexcept { return truncate(value, bits); }
 std::optional<Unsigned> cut(std::nullopt_t, std::uint32_t /*bits*/) noexcept { return std::nullopt; }
 
@@ -49,6 +75,7 @@ std::optional<std::uint64_t> fold(const Inst& inst, std::uint32_t bits,
   const Unsigned a = operand(0);
   const Unsigned b = operand(1);
   const Unsigned c = operand(2);
+  const Unsigned d = operand(3);
   const Signed sa = sign_extend(a, bits);
   const Signed sb = sign_extend(b, bits);
   switch (inst.op) {

@@ -11,6 +11,8 @@ namespace {
 
 using llvm::Value;
 
+constexpr unsigned kVectorBytes = 64;
+
 unsigned lanes_of(const Value* vector) {
   return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
 }
@@ -70,6 +72,30 @@ void scatter(const Access& access, const LanePointers& pointers, std::int64_t di
   call_helper(c, sized("quern_cpu_scatter_", access), b.getVoidTy(), {in, addresses, c.mask_bits()},
               Touches::anything);
   release(c, {addresses, in});
+}
+
+Windows access_windows(const Access& access) {
+  // A gather or scatter takes about two cycles for each lane and element, a window about four.
+  constexpr std::size_t kMostPerElement = 8;
+  if (!gathers_natively(access)) return {};
+  return windows_of(access.layout, access.element_bytes, access.count, kVectorBytes,
+                    kMostPerElement * access.count);
+}
+
+Value* window_mask(const Access& access, const Windows& windows, unsigned window) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  std::vector<int> lane_of(windows.slots, -1);
+  for (unsigned at = 0; at < windows.places.size(); ++at)
+    if (windows.places[at].window == window)
+      lane_of[windows.places[at].slot] = static_cast<int>(at / access.count);
+  llvm::SmallVector<llvm::Constant*, 16> used;
+  for (int& lane : lane_of) {
+    used.push_back(b.getInt1(lane >= 0));
+    if (lane < 0) lane = static_cast<int>(kWarpSize);  // a lane of the second operand
+  }
+  if (c.full()) return llvm::ConstantVector::get(used);
+  return b.CreateShuffleVector(c.mask(), llvm::Constant::getNullValue(c.mask()->getType()), lane_of);
 }
 
 std::vector<Value*> deinterleave(Context& context, Value* wide, unsigned count) {

@@ -16,6 +16,12 @@ llvm::Value* gather(const Access& access, const LanePointers& pointers, std::int
 void scatter(const Access& access, const LanePointers& pointers, std::int64_t displacement,
              llvm::Value* values);
 
+/// The windows of an access for which masked vectors are faster than a gather or scatter; none if there are
+/// none.
+Windows access_windows(const Access& access);
+/// The slots of a window that running lanes access. The lanes' elements are distinct, or all lanes run.
+llvm::Value* window_mask(const Access& access, const Windows& windows, unsigned window);
+
 /// Splits a vector of n * count elements (the elements of a lane are adjacent) into `count` vectors of n
 /// lanes, and back.
 std::vector<llvm::Value*> deinterleave(Context& context, llvm::Value* wide, unsigned count);

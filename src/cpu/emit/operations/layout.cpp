@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "cpu/abi/state.hpp"
 
@@ -122,6 +123,31 @@ Layout layout_of(const LanePattern& pattern, unsigned access_bytes, const Reach&
     default:
       return Layout{};
   }
+}
+
+Windows windows_of(const Layout& layout, unsigned element_bytes, unsigned count, unsigned window_bytes,
+                   std::size_t most) {
+  const bool known = layout.kind == LayoutKind::strided || layout.kind == LayoutKind::indexed;
+  if (!known || layout.base_lanes.size() != 1) return {};
+  const std::int64_t begin = std::ranges::min(layout.distances);
+  std::vector<std::int64_t> elements;
+  for (const std::int64_t distance : layout.distances)
+    for (unsigned element = 0; element < count; ++element) {
+      const std::int64_t at = distance - begin + std::int64_t{element} * element_bytes;
+      if (at % element_bytes != 0) return {};
+      elements.push_back(at / element_bytes);
+    }
+  Windows made{.slots = window_bytes / element_bytes};
+  std::set<std::int64_t> windows;
+  for (const std::int64_t element : elements) windows.insert(element / made.slots);
+  if (windows.size() > most) return {};
+  for (const std::int64_t window : windows) made.offsets.push_back(begin + window * window_bytes);
+  for (const std::int64_t element : elements)
+    made.places.push_back(
+        {static_cast<unsigned>(std::distance(windows.begin(), windows.find(element / made.slots))),
+         static_cast<unsigned>(element % made.slots)});
+  made.distinct = std::set(elements.begin(), elements.end()).size() == elements.size();
+  return made;
 }
 
 }  // namespace quern::cpu::emit

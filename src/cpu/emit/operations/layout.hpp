@@ -52,6 +52,23 @@ struct Reach {
 extern const Reach kWideReach;
 extern const Reach kCompactReach;
 
+/// The memory that a strided or indexed access covers, in windows of one vector each.
+struct Windows {
+  struct Place {
+    unsigned window = 0;
+    unsigned slot = 0;
+  };
+  unsigned slots = 0;                 ///< elements of a window
+  std::vector<std::int64_t> offsets;  ///< by window, ascending: bytes from the base to its first element
+  std::vector<Place> places;          ///< by lane * count + element
+  bool distinct = true;               ///< no two lanes access the same element
+};
+
+/// Returns no windows if the base or the distances of the lanes vary, the distances are not multiples of an
+/// element, or more than `most` windows are needed.
+Windows windows_of(const Layout& layout, unsigned element_bytes, unsigned count, unsigned window_bytes,
+                   std::size_t most);
+
 /// The layout of accesses of `access_bytes` each, at addresses with the pattern `pattern`.
 Layout layout_of(const analysis::LanePattern& pattern, unsigned access_bytes,
                  const Reach& reach = kWideReach);

@@ -189,6 +189,55 @@ Elements load_strided(const Access& access) {
   return {concat(c, groups)};
 }
 
+// --- windows
+
+/// Lanes [first, first + slots) of element `element`, each from the window that holds it.
+Value* lanes_of_windows(const Access& access, const Windows& windows, std::span<Value* const> loaded,
+                        unsigned first, unsigned element) {
+  const unsigned slots = windows.slots;
+  Value* lanes = nullptr;
+  for (unsigned window = 0; window < loaded.size(); ++window) {
+    llvm::SmallVector<int, 64> order(slots, -1);
+    bool any = false;
+    for (unsigned lane = 0; lane < slots; ++lane) {
+      const Windows::Place& place = windows.places[(first + lane) * access.count + element];
+      if (place.window == window) {
+        order[lane] = static_cast<int>(place.slot + (lanes == nullptr ? 0 : slots));
+        any = true;
+      } else if (place.window < window) {
+        order[lane] = static_cast<int>(lane);
+      }
+    }
+    llvm::IRBuilder<>& b = access.context.builder();
+    if (any)
+      lanes = lanes == nullptr ? b.CreateShuffleVector(loaded[window], order)
+                               : b.CreateShuffleVector(lanes, loaded[window], order);
+  }
+  return lanes;
+}
+
+Elements load_windows(const Access& access, const Windows& windows) {
+  Context& c = access.context;
+  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), windows.slots);
+  Value* const base = base_pointers(access)[0];
+  std::vector<Value*> loaded;
+  for (unsigned window = 0; window < windows.offsets.size(); ++window) {
+    llvm::CallInst* const call = c.builder().CreateMaskedLoad(
+        type, advance(c, base, windows.offsets[window]), access.align(), window_mask(access, windows, window),
+        llvm::Constant::getNullValue(type));
+    annotate(access, call);
+    loaded.push_back(call);
+  }
+  Elements elements;
+  for (unsigned element = 0; element < access.count; ++element) {
+    std::vector<Value*> parts;
+    for (unsigned first = 0; first < kWarpSize; first += windows.slots)
+      parts.push_back(lanes_of_windows(access, windows, loaded, first, element));
+    elements.push_back(concat(c, parts));
+  }
+  return elements;
+}
+
 // --- the instruction
 
 bool has_backwards(const Layout& layout) {
@@ -223,6 +272,8 @@ Elements load_lanes(const Access& access) {
     return load_segments(access);
   if (access.layout.kind == LayoutKind::strided && access.count == 1 && full && access.masks_natively())
     return load_strided(access);
+  const Windows windows = access_windows(access);
+  if (!windows.offsets.empty() && (full || windows.distinct)) return load_windows(access, windows);
   if (access.base == nullptr && (full || access.masks_natively()))
     if (const std::optional<NearAccess> near = near_access(access)) return load_near(access, *near);
   return load_gathered(access);

@@ -135,8 +135,51 @@ bool can_store_segments(const Access& access) {
                              [&](const Segment& segment) { return can_store(access, segment); });
 }
 
+// --- windows
+
+/// The slots of a window, each from the lane and element that it is for.
+Value* window_values(const Access& access, const Windows& windows, unsigned window,
+                     std::span<Value* const> elements) {
+  Context& c = access.context;
+  const unsigned slots = windows.slots;
+  std::vector<int> filled(slots, -1);  // by slot: its place in the values so far
+  Value* values = nullptr;
+  for (unsigned first = 0; first < kWarpSize; first += slots)
+    for (unsigned element = 0; element < access.count; ++element) {
+      std::vector<int> order = filled;
+      for (unsigned lane = 0; lane < slots; ++lane) {
+        const Windows::Place& place = windows.places[(first + lane) * access.count + element];
+        if (place.window != window) continue;
+        order[place.slot] = static_cast<int>(lane + (values == nullptr ? 0 : slots));
+        filled[place.slot] = static_cast<int>(place.slot);
+      }
+      if (order == filled && values != nullptr) continue;
+      Value* const part = slice(c, elements[element], first, slots);
+      if (std::ranges::any_of(order, [](int from) { return from >= 0; }))
+        values = values == nullptr ? c.builder().CreateShuffleVector(part, order)
+                                   : c.builder().CreateShuffleVector(values, part, order);
+    }
+  return values;
+}
+
+void store_windows(const Access& access, const Windows& windows) {
+  Context& c = access.context;
+  Value* const base = base_pointers(access)[0];
+  std::vector<Value*> elements;
+  for (unsigned element = 0; element < access.count; ++element)
+    elements.push_back(lanes_of_element(access, element));
+  for (unsigned window = 0; window < windows.offsets.size(); ++window)
+    annotate(access, c.builder().CreateMaskedStore(window_values(access, windows, window, elements),
+                                                   advance(c, base, windows.offsets[window]), access.align(),
+                                                   window_mask(access, windows, window)));
+}
+
+// --- the instruction
+
 void store_lanes(const Access& access, ir::Value store) {
   if (can_store_segments(access)) return store_segments(access, store);
+  const Windows windows = access_windows(access);
+  if (!windows.offsets.empty() && windows.distinct) return store_windows(access, windows);
   const std::optional<NearAccess> near = near_access(access);
   if (!near || !can_store_segments(near->access)) return store_scattered(access);
   choose(

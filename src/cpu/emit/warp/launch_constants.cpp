@@ -88,7 +88,8 @@ llvm::Value* LaunchConstants::streams(ir::Value store) {
 }
 
 llvm::Value* LaunchConstants::shared_base() {
-  return cached(kSharedBase, inputs_.worker, offsetof(engine::WorkerState, shared_base), code_.getPtrTy());
+  return cached(kSharedBase, inputs_.worker, offsetof(engine::WorkerState, shared_base), code_.getPtrTy(),
+                plan_.module->static_shared_bytes);
 }
 
 llvm::Value* LaunchConstants::local_stride() {

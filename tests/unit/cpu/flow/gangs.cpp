@@ -47,12 +47,44 @@ TEST_CASE("warps with barriers run in lockstep, warps of a kernel without loops 
   CHECK(gang_of(b, of_block({256, 1, 1}), false).width == 1);
 }
 
-TEST_CASE("fewer warps run in lockstep where registers are few") {
+TEST_CASE("fewer warps run in lockstep where a loop keeps more than the registers contain") {
   IrBuilder b;
-  copy_one(b, b.param(Type::i64), b.param(Type::i64));
+  const Value in = b.param(Type::i64), out = b.param(Type::i64), count = b.param(Type::i32);
+  const auto before = b.here(), loop = b.block(), end = b.block();
+  b.br(loop);
+  b.at(loop);
+  const Value round = b.phi(Type::i32), kept = b.phi(Type::i32);
+  const Value sum = b.add(kept, copy_one(b, in, out)), next = b.add(round, b.i32(1));
+  b.incoming(round, before, b.i32(0));
+  b.incoming(round, loop, next);
+  b.incoming(kept, before, b.i32(0));
+  b.incoming(kept, loop, sum);
+  b.cond_br(b.icmp(Icmp::slt, next, count), loop, end);
+  b.at(end);
+  b.store(out, b.phi(Type::i32, {{loop, sum}}));
   b.ret();
+  CHECK(gang_of(b, of_block({256, 1, 1}), true).width == 8);
   CHECK(gang_of(b, of_block({256, 1, 1}, Isa::avx2), true).width == 2);
   CHECK(gang_of(b, of_block({256, 1, 1}, Isa::baseline), true).width == 1);
+}
+
+TEST_CASE("a block with barriers is one gang whatever it keeps outside of loops, unless it splits for sure") {
+  for (const bool splits : {false, true}) {
+    IrBuilder b;
+    const Value in = b.param(Type::i64), out = b.param(Type::i64);
+    const Value first = copy_one(b, in, out), second = copy_one(b, out, in);
+    const auto some = b.block(), join = b.block();
+    b.cond_br(b.icmp(Icmp::slt, first, second), some, join);
+    b.at(some);
+    if (splits) b.barrier();
+    b.br(join);
+    b.at(join);
+    b.store(out, b.add(first, second));
+    b.ret();
+    CHECK(gang_of(b, of_block({256, 1, 1}, Isa::avx2), true).width == (splits ? 1 : 8));
+    CHECK(gang_of(b, of_block({256, 1, 1}, Isa::avx2), false).width == 1);
+    CHECK(gang_of(b, of_block({512, 1, 1}, Isa::avx2), true).width == 1);  // 16 warps are no gang
+  }
 }
 
 TEST_CASE("what warps share is what depends neither on the warp nor on memory of its own") {
@@ -83,16 +115,44 @@ TEST_CASE("what warps share is what depends neither on the warp nor on memory of
 }
 
 TEST_CASE("loops that end by what the data says are left to each warp") {
-  for (const bool by_data : {false, true}) {
+  for (const bool barriers : {false, true})
+    for (const bool by_data : {false, true}) {
+      IrBuilder b;
+      const Value in = b.param(Type::i64), out = b.param(Type::i64), limit = b.param(Type::i32);
+      const auto loop = b.block(), end = b.block();
+      b.br(loop);
+      b.at(loop);
+      const Value loaded = copy_one(b, in, out);
+      b.cond_br(b.icmp(Icmp::slt, by_data ? loaded : b.tid(), limit), loop, end);
+      b.at(end).ret();
+      CHECK(gang_of(b, of_block({256, 1, 1}), barriers).width == (by_data ? 1 : 8));
+    }
+}
+
+TEST_CASE("warps of a block with barriers run in lockstep around a branch on data, if they meet behind it") {
+  for (const bool inner_loop : {false, true}) {
     IrBuilder b;
-    const Value in = b.param(Type::i64), out = b.param(Type::i64), limit = b.param(Type::i32);
-    const auto loop = b.block(), end = b.block();
+    const Value in = b.param(Type::i64), out = b.param(Type::i64), count = b.param(Type::i32);
+    const auto before = b.here(), loop = b.block(), some = b.block(), join = b.block(), end = b.block();
     b.br(loop);
     b.at(loop);
+    const Value round = b.phi(Type::i32, {{before, b.i32(0)}});
     const Value loaded = copy_one(b, in, out);
-    b.cond_br(b.icmp(Icmp::slt, by_data ? loaded : b.tid(), limit), loop, end);
+    b.cond_br(b.icmp(Icmp::slt, loaded, count), some, join);
+    b.at(some);
+    b.store(out, loaded);
+    if (inner_loop)
+      b.cond_br(b.icmp(Icmp::slt, b.load(Type::i32, in), b.load(Type::i32, out)), some, join);
+    else
+      b.br(join);
+    b.at(join);
+    const Value next = b.add(round, b.i32(1));
+    b.incoming(round, join, next);
+    b.cond_br(b.icmp(Icmp::slt, next, count), loop, end);
     b.at(end).ret();
-    CHECK(gang_of(b, of_block({256, 1, 1}), false).width == (by_data ? 1 : 8));
+    const auto width = [&](bool barriers) { return gang_of(b, of_block({1024, 1, 1}), barriers).width; };
+    CHECK(width(true) == (inner_loop ? 1 : 8));
+    CHECK(width(false) == 1);
   }
 }
 

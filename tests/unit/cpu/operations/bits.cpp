@@ -2,6 +2,7 @@
 // The references follow the pseudocode of the PTX ISA, bit by bit.
 #include <doctest/doctest.h>
 
+#include "cpu/ir/fold.hpp"
 #include "harness.hpp"
 
 namespace quern::cpu::emit::testing {
@@ -212,6 +213,23 @@ TEST_CASE("lop3 computes each of the 256 functions") {
     const Machine machine{.isa = isas()[table % isas().size()], .opt_level = 0};
     REQUIRE((compile(operation, machine).run({a, b, c})[0][0] & 0xff) == table);
   }
+}
+
+TEST_CASE("bit fields of constants are folded") {
+  for (const Type type : {Type::i32, Type::i64})
+    for (std::uint64_t position = 0; position < 300; position += 3)
+      for (std::uint64_t length = 0; length < 300; ++length) {
+        const unsigned width = ir::bit_size(type);
+        const std::uint64_t a = low(0x9e3779b97f4a7c15u, width), b = low(0x0123456789abcdefu, width);
+        const Row extracted{a, position, length}, inserted{a, b, position, length};
+        for (const bool is_signed : {false, true}) {
+          ir::Inst extract{.op = Op::bfe, .type = type};
+          extract.attr.is_signed = is_signed;
+          REQUIRE(ir::fold(extract, width, extracted) == reference_bfe(extracted, width, is_signed));
+        }
+        const ir::Inst insert{.op = Op::bfi, .type = type};
+        REQUIRE(ir::fold(insert, width, inserted) == reference_bfi(inserted, width));
+      }
 }
 
 }  // namespace quern::cpu::emit::testing

@@ -148,33 +148,43 @@ std::vector<Addresses> all_addresses(std::int64_t bytes, ir::Value extra) {
                         std::int64_t (*distance)(std::int64_t, std::int64_t)) {
     return affine_addresses(name, base, distance, bytes);
   };
-  return {same_address(128),
-          make("contiguous", 256, [](std::int64_t lane, std::int64_t size) { return lane * size; }),
-          make("backwards", 2048, [](std::int64_t lane, std::int64_t size) { return -lane * size; }),
-          make("16 twice", 512, [](std::int64_t lane, std::int64_t size) { return lane % 16 * size; }),
-          make("8 by 4", 512,
-               [](std::int64_t lane, std::int64_t size) {
-                 return lane / 8 * 500 * 2 / 16 * 16 + lane % 8 * size;
-               }),
-          make("four addresses", 512, [](std::int64_t lane, std::int64_t) { return lane / 8 * 96; }),
-          make("rows of ten", 512,
-               [](std::int64_t lane, std::int64_t size) { return lane / 10 * 320 + lane % 10 * size; }),
-          make("stride 2", 512, [](std::int64_t lane, std::int64_t size) { return lane * 2 * size; }),
-          make("stride 3", 512, [](std::int64_t lane, std::int64_t size) { return lane * 3 * size; }),
-          make("stride 4", 512, [](std::int64_t lane, std::int64_t size) { return lane * 4 * size; }),
-          make("stride 5", 512, [](std::int64_t lane, std::int64_t size) { return lane * 5 * size; }),
-          rows_of(16, 512, bytes, extra),
-          rows_of(16, 512, bytes, extra, true),
-          rows_of(16, 1536, bytes, extra, false, -400),
-          rows_of(8, 512, bytes, extra),
-          rows_of(10, 512, bytes, extra),
-          rows_of(2, 512, bytes, extra),
-          indexed(true, bytes, 1024, extra),
-          indexed(false, bytes, 1024, extra),
-          near(true, bytes, 1024, extra, false),
-          near(false, bytes, 1024, extra, false),
-          near(true, bytes, 1024, extra, true),
-          scattered(bytes)};
+  return {
+      same_address(128),
+      make("contiguous", 256, [](std::int64_t lane, std::int64_t size) { return lane * size; }),
+      make("backwards", 2048, [](std::int64_t lane, std::int64_t size) { return -lane * size; }),
+      make("16 twice", 512, [](std::int64_t lane, std::int64_t size) { return lane % 16 * size; }),
+      make("8 by 4", 512,
+           [](std::int64_t lane, std::int64_t size) {
+             return lane / 8 * 500 * 2 / 16 * 16 + lane % 8 * size;
+           }),
+      make("four addresses", 512, [](std::int64_t lane, std::int64_t) { return lane / 8 * 96; }),
+      make("rows of ten", 512,
+           [](std::int64_t lane, std::int64_t size) { return lane / 10 * 320 + lane % 10 * size; }),
+      make("stride 2", 512, [](std::int64_t lane, std::int64_t size) { return lane * 2 * size; }),
+      make("stride 3", 512, [](std::int64_t lane, std::int64_t size) { return lane * 3 * size; }),
+      make("stride 4", 512, [](std::int64_t lane, std::int64_t size) { return lane * 4 * size; }),
+      make("stride 5", 512, [](std::int64_t lane, std::int64_t size) { return lane * 5 * size; }),
+      make("every other pair", 512,
+           [](std::int64_t lane, std::int64_t size) { return (lane * 2 - lane % 2) * size; }),
+      make("bits reversed, backwards", 1024,
+           [](std::int64_t lane, std::int64_t size) {
+             return -(lane % 2 * 16 + lane / 2 % 2 * 8 + lane / 4 % 2 * 4 + lane / 8 % 2 * 2 + lane / 16) *
+                    size;
+           }),
+      make("eleven of 22, three times", 512,
+           [](std::int64_t lane, std::int64_t size) { return lane % 11 * 2 * size; }),
+      rows_of(16, 512, bytes, extra),
+      rows_of(16, 512, bytes, extra, true),
+      rows_of(16, 1536, bytes, extra, false, -400),
+      rows_of(8, 512, bytes, extra),
+      rows_of(10, 512, bytes, extra),
+      rows_of(2, 512, bytes, extra),
+      indexed(true, bytes, 1024, extra),
+      indexed(false, bytes, 1024, extra),
+      near(true, bytes, 1024, extra, false),
+      near(false, bytes, 1024, extra, false),
+      near(true, bytes, 1024, extra, true),
+      scattered(bytes)};
 }
 
 constexpr std::uint32_t kMasks[] = {0xffffffffu, 0x00000001u, 0x80000000u,
