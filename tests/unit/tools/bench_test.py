@@ -28,7 +28,7 @@ PEERS = {"kind": "peers", "machine": MACHINE, "versions": {"quern": "0.1.0", "Po
              {"name": "first", "what": "the first work", "threads": {"1": cells(2.0, 4.0, numba=8.0), "2": cells(1.0, 4.0, numba=2.0)}},
              {"name": "second", "what": "the second work", "threads": {"1": cells(3.0, 2.0, numba={"cannot": True}), "2": cells(1.0, 1.0, numba={"error": "no"})}},
          ]}
-STYLES = {"kind": "styles", "machine": MACHINE, "threads": [1, 2], "rows": [
+STYLES = {"kind": "styles", "set": "third", "machine": MACHINE, "threads": [1, 2], "rows": [
     {"name": "saxpy", "what": "saxpy & more", "limit": 2, "threads": {"1": {"native": 2.0, "quern": 3.0}, "2": {"native": 1.0, "quern": 0.5}}}]}
 
 SCALE = {"kind": "scale", "machine": MACHINE,
@@ -154,7 +154,7 @@ class Pictures(unittest.TestCase):
             self.assertIn(words, found["bench-peers-1.svg"])
 
     def test_styles_have_a_bar_for_each_number_of_threads(self):
-        texts = self.drawn(STYLES)["bench-styles.svg"]
+        texts = self.drawn(STYLES)["bench-third.svg"]
         for words in ("saxpy & more", "1.50", "0.50", "1 thread", "2 threads"):
             self.assertIn(words, texts)
 

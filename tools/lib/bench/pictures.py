@@ -10,7 +10,7 @@ def threads(count):
 def of_styles(report):
     counts = [str(count) for count in report["threads"]]
     rows = [(row["what"], [row["threads"][count]["quern"] / row["threads"][count]["native"] for count in counts]) for row in report["rows"]]
-    yield "bench-styles.svg", charts.bars("Kernels as people write them, beside native functions",
+    yield f"bench-{report['set']}.svg", charts.bars("Kernels as people write them, beside native functions",
                                           "time of quern / time of the best native function; 1: equally fast", [threads(count) for count in counts], rows)
 
 
