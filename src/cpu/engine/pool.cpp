@@ -160,11 +160,13 @@ std::optional<Task> Scheduler::take_stranded() {
 Task Scheduler::wait_for_task(GroupId id) {
   Section section(*this);
   for (;;) {
-    std::optional<Task> task = runnable_.take(id);
+    const bool last = id == GroupId::value;  // the value that it looks at may be what the others will write
+    std::optional<Task> task = last ? std::nullopt : runnable_.take(id);
     if (!task && (task = take_stranded())) {
       task->lent = true;
       ++groups_[id].lent;
     }
+    if (!task && last) task = runnable_.take(id);
     if (task) {
       ++groups_[id].busy;
       return std::move(*task);

@@ -269,6 +269,7 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
   if (stream->completed() >= sequence) return;
   const base::NoCancellation whole;
   Section section(*this);
+  if (runnable_.has_stranded_work()) runnable_.call_for_help();
   std::optional<FaultSignals> signals;  // this is a thread of the host
   bool spun = false;
   std::chrono::milliseconds timeout = kTimeout;

@@ -375,3 +375,14 @@ TEST_CASE("a thread that does another group's work does not keep its own from be
     engine.scheduler->synchronize(host);
   });
 }
+
+TEST_CASE("a thread that looks at values does the work that writes them, for nobody who waits") {
+  Engine& engine = Engine::make();
+  const auto writer = engine.scheduler->make_stream(*engine.domain, false);
+  Waiting waiting(engine);  // starts the thread that looks at values
+  without_threads([&] {
+    engine.scheduler->submit(writer, set(waiting.word, 1));
+    CHECK(within_ten_seconds([&] { return waiting.point->done(); }));
+  });
+  engine.scheduler->synchronize(waiting.stream);
+}
