@@ -26,10 +26,6 @@ LanePattern with_range(LanePattern pattern, std::int64_t min, std::int64_t max) 
   return pattern;
 }
 
-bool is_ordinary(const ir::Attributes& attributes) {
-  return !attributes.is_volatile && attributes.semantics == ir::Semantics::weak;
-}
-
 /// True if products of 32-bit coefficients and such offsets, and their sum, fit 64 bits.
 bool is_testable(const LanePattern& pattern) {
   constexpr std::int64_t kMost = std::int64_t{1} << 28;
@@ -179,7 +175,7 @@ LanePattern Rules::load(const ir::Inst& inst) const {
   const bool own =
       inst.attr.space == ir::Space::local || (inst.attr.space == ir::Space::param && !function_.kernel);
   const bool uniform =
-      !own && is_ordinary(inst.attr) && patterns_[inst.args[0]].kind == LanePatternKind::uniform;
+      !own && !ir::is_ordered(inst.attr) && patterns_[inst.args[0]].kind == LanePatternKind::uniform;
   return uniform ? uniform_pattern(bits) : varying_pattern(bits);
 }
 

@@ -42,7 +42,7 @@ bool same_of_same(const ir::Inst& inst, const Specialisation& specialisation) {
     case ir::Op::special:
       return same_in_every_warp(static_cast<ir::Special>(inst.imm), specialisation.block);
     case ir::Op::load:
-      return !local && !inst.attr.is_volatile && inst.attr.semantics == ir::Semantics::weak &&
+      return !local && !ir::is_ordered(inst.attr) &&
              inst.attr.space != ir::Space::generic;  // a generic address may be in local memory
     case ir::Op::to_generic:
     case ir::Op::from_generic:

@@ -16,10 +16,6 @@
 namespace quern::cpu::analysis {
 namespace {
 
-bool is_ordered(const ir::Inst& inst) {
-  return inst.attr.is_volatile || inst.attr.semantics != ir::Semantics::weak;
-}
-
 /// Decides for one loop whether it may iterate until memory changes.
 class WaitingLoop {
  public:
@@ -45,7 +41,8 @@ class WaitingLoop {
  private:
   bool may_wait() const {
     const auto reads = [&](const ir::Inst& inst) {
-      return inst.op == ir::Op::atomic || (inst.op == ir::Op::load && (is_ordered(inst) || rereads_));
+      return inst.op == ir::Op::atomic ||
+             (inst.op == ir::Op::load && (ir::is_ordered(inst.attr) || rereads_));
     };
     return has(reads);
   }
@@ -114,7 +111,8 @@ class WaitingLoop {
   /// True for a read of an address that is the same in every iteration: it may return the same value forever.
   bool waits(ir::Value value) const {
     const ir::Inst& inst = function_[value];
-    const bool reads = inst.op == ir::Op::load && (is_ordered(inst) || (rereads_ && !inst.attr.invariant));
+    const bool reads =
+        inst.op == ir::Op::load && (ir::is_ordered(inst.attr) || (rereads_ && !inst.attr.invariant));
     const bool atomic = inst.op == ir::Op::atomic && !always_changes(inst) && !is_retried_exchange(inst);
     return (reads || atomic) && !moves_on(inst.args[0]);
   }
@@ -285,7 +283,7 @@ bool is_partial(const ir::Function& function, const ir::Inst& barrier) {
 bool names_others(const ir::Function& function) {
   return std::any_of(function.insts.begin(), function.insts.end(), [](const ir::Inst& inst) {
     return ir::is_barrier(inst.op) || inst.op == ir::Op::atomic || inst.op == ir::Op::fence ||
-           inst.op == ir::Op::nanosleep || (inst.op == ir::Op::load && is_ordered(inst));
+           inst.op == ir::Op::nanosleep || (inst.op == ir::Op::load && ir::is_ordered(inst.attr));
   });
 }
 

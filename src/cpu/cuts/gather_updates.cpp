@@ -173,8 +173,7 @@ class Gathering {
     if (!accesses || inst.attr.invariant) return;
     if (!is_weak(inst)) return settle(pending, true);
     if (!is_global(inst)) return;
-    if (inst.op != Op::atomic)
-      return settle(pending, inst.attr.is_volatile || inst.attr.semantics != ir::Semantics::weak);
+    if (inst.op != Op::atomic) return settle(pending, ir::is_ordered(inst.attr));
     if (!inst.attr.unused_result) return settle(pending, true);
     settle(pending & ~same_operation(inst), false);
   }

@@ -67,10 +67,6 @@ class Finder {
   std::map<ir::Value, std::uint32_t> pointers_;
 };
 
-bool is_plain(const ir::Inst& inst) {
-  return !inst.attr.is_volatile && inst.attr.semantics == ir::Semantics::weak;
-}
-
 bool is_global(const ir::Inst& inst) {
   return inst.attr.space == ir::Space::global || inst.attr.space == ir::Space::generic;
 }
@@ -80,7 +76,7 @@ bool talks_to_others(const ir::Inst& inst) {
   switch (inst.op) {
     case ir::Op::load:
     case ir::Op::store:
-      return !is_plain(inst);
+      return ir::is_ordered(inst.attr);
     case ir::Op::atomic:
     case ir::Op::fence:
     case ir::Op::call:

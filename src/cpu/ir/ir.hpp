@@ -144,6 +144,10 @@ struct Attributes {
   /// for a vote or shuffle: all its lanes run it at the same time, so it does not wait for lanes
   bool together = false;
 };
+/// True if the access is volatile, or has an order that other threads may rely on.
+constexpr bool is_ordered(const Attributes& attributes) noexcept {
+  return attributes.is_volatile || attributes.semantics != Semantics::weak;
+}
 
 struct Inst {
   Op op = Op::undef;

@@ -40,8 +40,6 @@ struct Access {
   /// The element type in memory: an integer for i1 and the 16-bit floating types.
   llvm::Type* memory_type() const;
   llvm::Align align() const;
-  /// True if the access is volatile, or has an order that other threads may rely on.
-  bool ordered() const { return inst.attr.is_volatile || inst.attr.semantics != ir::Semantics::weak; }
   /// True if masked vector loads and stores of this element are single instructions (otherwise LLVM emits a
   /// branch for each lane).
   bool masks_natively() const;

@@ -40,7 +40,7 @@ Value* gather_by_helper(const Access& access, const LanePointers& pointers, std:
   Value* const addresses = spill(c, absolute_addresses(c, pointers, displacement));
   Value* const out = scratch(c, memory_vector(access));
   call_helper(c, sized("quern_cpu_gather_", access), b.getVoidTy(), {out, addresses, c.mask_bits()},
-              access.ordered() ? Touches::anything : Touches::reads_memory);
+              ir::is_ordered(access.inst.attr) ? Touches::anything : Touches::reads_memory);
   Value* const values = b.CreateAlignedLoad(memory_vector(access), out, llvm::Align(64));
   release(c, {addresses, out});
   return values;

@@ -26,7 +26,7 @@ llvm::AtomicOrdering load_ordering(const ir::Inst& inst) {
 
 Value* load_one(const Access& access, llvm::Type* type, Value* pointer) {
   llvm::LoadInst* const load = access.context.builder().CreateAlignedLoad(type, pointer, access.align());
-  if (access.ordered() && !type->isVectorTy()) {
+  if (ir::is_ordered(access.inst.attr) && !type->isVectorTy()) {
     load->setAlignment(llvm::Align(access.element_bytes));
     load->setVolatile(access.inst.attr.is_volatile);
     load->setAtomic(load_ordering(access.inst));
@@ -303,9 +303,9 @@ void emit_load(Context& context, ir::Value value) {
   } else {
     // An access of at most 8 bytes in a lane is one access of the processor. The barriers make the compiler
     // keep the order, and loads of the processor are acquire loads.
-    if (access.ordered()) compiler_barrier(context);
+    if (ir::is_ordered(access.inst.attr)) compiler_barrier(context);
     elements = load_lanes(access);
-    if (access.ordered()) compiler_barrier(context);
+    if (ir::is_ordered(access.inst.attr)) compiler_barrier(context);
   }
   define_elements(access, value, elements);
 }

@@ -15,7 +15,7 @@ constexpr unsigned kLineBytes = 64;
 
 void store_one(const Access& access, Value* value, Value* pointer) {
   llvm::StoreInst* const store = access.context.builder().CreateAlignedStore(value, pointer, access.align());
-  if (access.ordered() && !value->getType()->isVectorTy()) {
+  if (ir::is_ordered(access.inst.attr) && !value->getType()->isVectorTy()) {
     const bool weak = access.inst.attr.semantics == ir::Semantics::weak ||
                       access.inst.attr.semantics == ir::Semantics::relaxed;
     store->setAlignment(llvm::Align(access.element_bytes));
@@ -197,9 +197,9 @@ void emit_store(Context& context, ir::Value value) {
   }
   if (access.layout.kind == LayoutKind::uniform) return store_uniform(access);
   // As for loads: stores of the processor are release stores; the compiler must keep their order.
-  if (access.ordered()) compiler_barrier(context);
+  if (ir::is_ordered(access.inst.attr)) compiler_barrier(context);
   store_lanes(access, value);
-  if (access.ordered()) compiler_barrier(context);
+  if (ir::is_ordered(access.inst.attr)) compiler_barrier(context);
 }
 
 bool accepts_store(const ir::Inst& inst) {

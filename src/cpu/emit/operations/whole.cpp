@@ -28,7 +28,7 @@ Value* load_at(const Access& access, Value* pointer) {
 }  // namespace
 
 bool is_whole(const Access& access) {
-  return access.ordered() && access.count == kWords && access.bytes() == kBytes &&
+  return ir::is_ordered(access.inst.attr) && access.count == kWords && access.bytes() == kBytes &&
          access.inst.attr.alignment >= kBytes;
 }
 

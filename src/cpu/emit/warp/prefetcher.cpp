@@ -74,20 +74,19 @@ RoundLength Prefetcher::round_length(std::uint32_t loop) {
   return round_lengths_[loop] = length;
 }
 
-/// The sum of what additions, which NVRTC repeats in loops that it unrolls, add to `phi` up to `next`; null
+/// The sum of what additions, which NVRTC repeats in loops that it unrolls, add to `phi` up to `next`; none
 /// if anything else leads to it.
 template <class ConstantPart>
-llvm::Value* Prefetcher::sum_since(ir::Value next, ir::Value phi, const ConstantPart& constant_part) {
-  llvm::Value* sum = nullptr;
+Prefetcher::Advance Prefetcher::sum_since(ir::Value next, ir::Value phi, const ConstantPart& constant_part) {
+  Advance sum;
   for (unsigned additions = 0; next != phi; ++additions) {
-    if (inst(next).op != ir::Op::iadd || additions == kMaxAdditions) return nullptr;
+    if (inst(next).op != ir::Op::iadd || additions == kMaxAdditions) return {};
     llvm::Value* step = nullptr;
     for (const std::size_t i : {0u, 1u})
       if (step == nullptr && (step = constant_part(inst(next).args[i])) != nullptr)
         next = inst(next).args[1 - i];
-    if (step == nullptr) return nullptr;
-    sum = sum == nullptr ? step : code_.CreateAdd(sum, step);
-    copies_ = additions + 1;
+    if (step == nullptr) return {};
+    sum = {sum.amount == nullptr ? step : code_.CreateAdd(sum.amount, step), additions + 1};
   }
   return sum;
 }
@@ -109,9 +108,10 @@ bool Prefetcher::is_short(std::uint32_t loop) {
   });
 }
 
-/// The amount that each iteration of the loop adds to `value`, as i64; null if zero, empty if unknown. It is
-/// used for a hint only, so it may wrap differently.
-std::optional<llvm::Value*> Prefetcher::advance_of(ir::Value value, std::uint32_t loop, unsigned depth) {
+/// The amount that each iteration of the loop adds to `value`, as i64; empty if unknown. It is used for a
+/// hint only, so it may wrap differently.
+std::optional<Prefetcher::Advance> Prefetcher::advance_of(ir::Value value, std::uint32_t loop,
+                                                          unsigned depth) {
   const auto inside = [&](ir::Value of) {
     std::uint32_t at = plan_.full.loop_of[inst(of).block];
     while (at != ir::kNone && at != loop) at = plan_.full.loops[at].parent;
@@ -123,14 +123,14 @@ std::optional<llvm::Value*> Prefetcher::advance_of(ir::Value value, std::uint32_
     return known ? code_.CreateSExtOrTrunc(values_.scalar(of), code_.getInt64Ty()) : nullptr;
   };
   const ir::Inst& what = inst(value);
-  if (!inside(value)) return nullptr;
+  if (!inside(value)) return Advance{};
   if (depth == 0) return std::nullopt;
   switch (what.op) {
     case ir::Op::phi:
       if (plan_.full.loops[loop].header != what.block) return std::nullopt;
       for (const ir::Value next : what.args)
         if (next != value && inside(next))
-          if (llvm::Value* step = sum_since(next, value, constant_part)) return step;
+          if (const Advance step = sum_since(next, value, constant_part); step.amount != nullptr) return step;
       return std::nullopt;
     case ir::Op::sext:
     case ir::Op::zext:
@@ -138,19 +138,20 @@ std::optional<llvm::Value*> Prefetcher::advance_of(ir::Value value, std::uint32_
     case ir::Op::iadd: {
       const auto a = advance_of(what.args[0], loop, depth - 1), b = advance_of(what.args[1], loop, depth - 1);
       if (!a || !b) return std::nullopt;
-      return *a == nullptr ? *b : *b == nullptr ? *a : code_.CreateAdd(*a, *b);
+      if (a->amount == nullptr || b->amount == nullptr) return a->amount == nullptr ? b : a;
+      return Advance{code_.CreateAdd(a->amount, b->amount), std::max(a->copies, b->copies)};
     }
     case ir::Op::imul: {
       const auto a = advance_of(what.args[0], loop, depth - 1);
       llvm::Value* const factor = constant_part(what.args[1]);
-      if (!a || *a == nullptr || factor == nullptr) return std::nullopt;
-      return code_.CreateMul(*a, factor);
+      if (!a || a->amount == nullptr || factor == nullptr) return std::nullopt;
+      return Advance{code_.CreateMul(a->amount, factor), a->copies};
     }
     case ir::Op::shl: {
       const auto a = advance_of(what.args[0], loop, depth - 1);
       llvm::Value* const by = constant_part(what.args[1]);
-      if (!a || *a == nullptr || by == nullptr) return std::nullopt;
-      return code_.CreateShl(*a, by);
+      if (!a || a->amount == nullptr || by == nullptr) return std::nullopt;
+      return Advance{code_.CreateShl(a->amount, by), a->copies};
     }
     default:
       return std::nullopt;
@@ -166,14 +167,13 @@ void Prefetcher::emit(ir::Value load) {
   if (lanes.size() > kMaxLines) return;
   if (loop == ir::kNone) return emit_for_next_block(load, lanes);
   const RoundLength length = round_length(loop);
-  copies_ = 1;
-  const std::optional<llvm::Value*> stride = advance_of(address, loop, kMaxDepth);
-  if (!stride || *stride == nullptr) return;
+  const std::optional<Advance> stride = advance_of(address, loop, kMaxDepth);
+  if (!stride || stride->amount == nullptr) return;
   // Strides known at compile time are short. The processor detects them itself if iterations are short, too.
   const bool no_long_operation = length == RoundLength::none || length == RoundLength::few;
-  if (no_long_operation && llvm::isa<llvm::Constant>(*stride)) return;
+  if (no_long_operation && llvm::isa<llvm::Constant>(stride->amount)) return;
   llvm::Value* ahead =
-      code_.CreateMul(*stride, code_.getInt64(rounds_ahead(length, body_.gang.width, copies_)));
+      code_.CreateMul(stride->amount, code_.getInt64(rounds_ahead(length, body_.gang.width, stride->copies)));
   ahead = code_.CreateAdd(code_.CreateAdd(values_.scalar(address), ahead), code_.getInt64(inst(load).imm));
   prefetch(ahead, where, lanes, length == RoundLength::none ? Cache::second : Cache::first);
 }

@@ -34,15 +34,19 @@ class Prefetcher : private BodyPart {
   std::uint64_t blocks_ahead();
   bool is_short(std::uint32_t loop);
   RoundLength round_length(std::uint32_t loop);
+  /// The amount that an iteration of a loop adds to a value.
+  struct Advance {
+    llvm::Value* amount = nullptr;  ///< null: none
+    std::uint64_t copies = 1;       ///< additions of which it is the sum
+  };
   template <class ConstantPart>
-  llvm::Value* sum_since(ir::Value next, ir::Value phi, const ConstantPart& constant_part);
-  std::optional<llvm::Value*> advance_of(ir::Value value, std::uint32_t loop, unsigned depth);
+  Advance sum_since(ir::Value next, ir::Value phi, const ConstantPart& constant_part);
+  std::optional<Advance> advance_of(ir::Value value, std::uint32_t loop, unsigned depth);
 
   Slots& slots_;
   Values& values_;
   std::map<ir::Value, llvm::Value*> distances_;  ///< by load: from this block's address to a later one's
   std::uint64_t blocks_ahead_ = 0;               ///< 0: not computed yet
-  std::uint64_t copies_ = 1;                     ///< additions that sum_since() found last
   std::map<std::uint32_t, RoundLength> round_lengths_;  ///< by loop, for those computed so far
 };
 
