@@ -245,7 +245,7 @@ std::uint64_t divide(Op op, std::uint64_t a, std::uint64_t b, std::uint32_t bits
   const std::int64_t x = as_signed(a, bits);
   const std::int64_t y = as_signed(b, bits);
   const bool remainder = op == Op::urem || op == Op::srem;
-  if (b == 0) return remainder ? a : ~std::uint64_t{0};
+  if (b == 0) return ~std::uint64_t{0};
   if (op == Op::udiv) return a / b;
   if (op == Op::urem) return a % b;
   if (y == -1) return remainder ? 0 : ~a + 1;
