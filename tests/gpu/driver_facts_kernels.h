@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PTX of the questions of driver_facts. */
+#pragma once
+
+#define PTX_HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+static const char* const kBasePtx = PTX_HEAD
+    ".visible .global .align 4 .u32 variable = 7;\n"
+    ".visible .const .align 4 .u32 constant = 9;\n"
+    ".global .align 1 .b8 text[5] = {120, 32, 62, 32, 0};\n"
+    ".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);\n"
+    ".extern .shared .align 16 .b8 dynamic[];\n"
+    ".visible .func helper() { ret; }\n"
+    ".visible .entry nothing() { ret; }\n"
+    ".visible .entry bounded() .maxntid 64, 1, 1 { ret; }\n"
+    ".visible .entry required() .reqntid 32, 1, 1 { ret; }\n"
+    ".visible .entry store(.param .u64 p, .param .u32 v) {\n"
+    " .reg .b64 a; .reg .b32 x; ld.param.u64 a, [p]; ld.param.u32 x, [v]; st.global.u32 [a], x; ret; }\n"
+    ".visible .entry load(.param .u64 p, .param .u64 q) {\n"
+    " .reg .b64 a, b; .reg .b32 x; ld.param.u64 a, [p]; ld.param.u64 b, [q]; ld.global.u32 x, [a];\n"
+    " st.global.u32 [b], x; ret; }\n"
+    ".visible .entry static_shared(.param .u64 p) {\n"
+    " .shared .align 4 .b8 mine[1024]; .reg .b64 a; .reg .b32 x; ld.param.u64 a, [p];\n"
+    " ld.volatile.shared.u32 x, [mine]; st.global.u32 [a], x; ret; }\n"
+    ".visible .entry dynamic_shared(.param .u64 p) {\n"
+    " .reg .b64 a; .reg .b32 x; ld.param.u64 a, [p]; ld.volatile.shared.u32 x, [dynamic]; st.global.u32 [a], x; ret; }\n"
+    ".visible .entry shared_past_end() {\n"
+    " .reg .b32 x, y; mov.u32 x, dynamic; add.u32 x, x, 0x2000000; ld.volatile.shared.u32 y, [x]; ret; }\n"
+    ".visible .entry trap_it() { trap; ret; }\n"
+    ".visible .entry breakpoint() { brkpt; ret; }\n"
+    ".visible .entry assert_it() {\n"
+    " .reg .b64 a; .param .b64 p0; .param .b64 p1; .param .b32 p2; .param .b64 p3; .param .b64 p4;\n"
+    " mov.u64 a, text; cvta.global.u64 a, a; st.param.b64 [p0], a; st.param.b64 [p1], a; st.param.b32 [p2], 1;\n"
+    " st.param.b64 [p3], a; st.param.b64 [p4], 1; call.uni __assertfail, (p0, p1, p2, p3, p4); ret; }\n"
+    ".visible .entry spin(.param .u64 flags) {\n"
+    " .reg .b64 a, t, t0; .reg .b32 x; .reg .pred p;\n"
+    " ld.param.u64 a, [flags]; mov.u64 t0, %globaltimer; mov.u32 x, 1; st.volatile.global.u32 [a], x;\n"
+    " membar.sys;\n"
+    "again:\n"
+    " ld.volatile.global.u32 x, [a+4]; setp.ne.u32 p, x, 0; @p bra done;\n"
+    " mov.u64 t, %globaltimer; sub.u64 t, t, t0; setp.lt.u64 p, t, 700000000; @p bra again;\n"
+    "done: ret; }\n";
