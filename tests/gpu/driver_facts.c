@@ -4,7 +4,8 @@
    CPU device. Each question is a process of its own, so that a crash or a hang is an answer, too.
 
    gcc -std=gnu11 -I<cuda.h's folder> tests/gpu/driver_facts*.c -ldl -lpthread -o driver_facts
-   ./driver_facts libcuda.so.1 [name...]       names are prefixes; JOBS=8 is how many run at once */
+   ./driver_facts libcuda.so.1 [name...]       names are prefixes; JOBS=8 is how many run at once
+   ./driver_facts --ptx FOLDER                 writes the PTX of the questions about numbers */
 #include "driver_facts.h"
 
 #include <dlfcn.h>
@@ -193,6 +194,10 @@ int main(int count, char** arguments) {
   if (count < 2) {
     fprintf(stderr, "usage: driver_facts LIBCUDA_PATH [name...]\n");
     return 2;
+  }
+  if (!strcmp(arguments[1], "--ptx") && count > 2) {
+    write_ptx(arguments[2]);
+    return 0;
   }
   library_path = arguments[1];
   const char* const jobs_text = getenv("JOBS");

@@ -51,3 +51,6 @@ CUresult launch(CUstream stream, CUfunction f, void** parameters);
 /* Starts a kernel that spins for kSpinSeconds at most, and waits until it runs. */
 void spin(CUstream stream);
 void stop_spinning(void);
+
+/* Writes the PTX of each row of driver_facts_numbers.c to a file in the folder, for an assembler at hand. */
+void write_ptx(const char* folder);
