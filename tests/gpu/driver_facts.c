@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks a CUDA driver how it behaves where its documentation leaves a choice, or where this project followed the
-   documentation without a GPU at hand. It judges nothing: the output of a GPU's driver is compared with that of the
-   CPU device. Each question is a process of its own, so that a crash or a hang is an answer, too.
+/* Asks a CUDA driver how it behaves where its documentation leaves a choice, or where this project followed
+   the documentation without a GPU at hand. It judges nothing: the output of a GPU's driver is compared with
+   that of the CPU device. Each question is a process of its own, so that a crash or a hang is an answer, too.
 
    gcc -std=gnu11 -I<cuda.h's folder> tests/gpu/driver_facts*.c -ldl -lpthread -o driver_facts
    ./driver_facts libcuda.so.1 [name...]       names are prefixes; JOBS=8 is how many run at once
@@ -9,11 +9,11 @@
 #include "driver_facts.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <fcntl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -77,10 +77,13 @@ static const char* result_name(CUresult result) {
   return strncmp(name, "ERROR_", 6) ? name : name + 6;
 }
 
-void say_result(const char* label, CUresult result) { say("%s=%s(%d); ", label, result_name(result), (int)result); }
+void say_result(const char* label, CUresult result) {
+  say("%s=%s(%d); ", label, result_name(result), (int)result);
+}
 
 void say_wait(const char* label, CUresult result, double elapsed) {
-  say("%s=%s(%d),%s; ", label, result_name(result), (int)result, elapsed > kLongWait ? "waited" : "did not wait");
+  say("%s=%s(%d),%s; ", label, result_name(result), (int)result,
+      elapsed > kLongWait ? "waited" : "did not wait");
 }
 
 void must(const char* call, CUresult result) {

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /* Defines and registers a question. The order of the registrations is the order of the output. */
-#define QUESTION(name)                                                    \
-  static void name(void);                                                 \
+#define QUESTION(name)                                                                          \
+  static void name(void);                                                                       \
   __attribute__((constructor)) static void register_##name(void) { add_question(#name, name); } \
   static void name(void)
 
@@ -23,10 +23,10 @@ void* find_function(const char* name);
 /* Calls f, which has to succeed; otherwise the question ends. */
 #define MUST(f, ...) must(#f, CU(f)(__VA_ARGS__))
 /* Calls f while a kernel spins and adds its result and whether it took as long as the kernel. */
-#define WAITS(label, f, ...)                                  \
-  do {                                                        \
-    const double begin_of_call = seconds();                   \
-    const CUresult result_of_call = CU(f)(__VA_ARGS__);       \
+#define WAITS(label, f, ...)                                    \
+  do {                                                          \
+    const double begin_of_call = seconds();                     \
+    const CUresult result_of_call = CU(f)(__VA_ARGS__);         \
     say_wait(label, result_of_call, seconds() - begin_of_call); \
   } while (0)
 

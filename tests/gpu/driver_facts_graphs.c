@@ -7,19 +7,45 @@
 #include "driver_facts.h"
 
 /* Calls that a capture may forbid; each asks in a capture of its own. */
-static const char* const kForbidden[] = {"alloc",        "free",         "stream_sync",   "stream_query",  "ctx_sync",
-                                         "event_query",  "event_sync",   "copy_sync",     "set_sync",      "stream_create",
-                                         "module_load",  "alloc_host",   "legacy_launch", "legacy_sync",   "event_create",
-                                         "module_unload", "stream_destroy_other", "copy_pageable", "event_query_captured",
-                                         "event_sync_captured", "query_other", "sync_other", "alloc_async", "host_function",
-                                         "callback", "mem_info", "register", "get_function", "write_value", "legacy_event_record",
-                                         "set_limit", "stream_destroy"};
+static const char* const kForbidden[] = {"alloc",
+                                         "free",
+                                         "stream_sync",
+                                         "stream_query",
+                                         "ctx_sync",
+                                         "event_query",
+                                         "event_sync",
+                                         "copy_sync",
+                                         "set_sync",
+                                         "stream_create",
+                                         "module_load",
+                                         "alloc_host",
+                                         "legacy_launch",
+                                         "legacy_sync",
+                                         "event_create",
+                                         "module_unload",
+                                         "stream_destroy_other",
+                                         "copy_pageable",
+                                         "event_query_captured",
+                                         "event_sync_captured",
+                                         "query_other",
+                                         "sync_other",
+                                         "alloc_async",
+                                         "host_function",
+                                         "callback",
+                                         "mem_info",
+                                         "register",
+                                         "get_function",
+                                         "write_value",
+                                         "legacy_event_record",
+                                         "set_limit",
+                                         "stream_destroy"};
 enum { kForbiddenCount = sizeof kForbidden / sizeof *kForbidden };
 static void host_nothing(void* data) { (void)data; }
 static void callback_nothing(CUstream s, CUresult r, void* data) { (void)s, (void)r, (void)data; }
 
 static CUfunction nothing;
-static CUresult forbidden_call(int call, CUstream captured, CUstream other, CUdeviceptr memory, CUevent event, CUevent inside) {
+static CUresult forbidden_call(int call, CUstream captured, CUstream other, CUdeviceptr memory, CUevent event,
+                               CUevent inside) {
   CUdeviceptr more;
   CUstream made;
   CUmodule module;
@@ -29,38 +55,70 @@ static CUresult forbidden_call(int call, CUstream captured, CUstream other, CUde
   size_t size, total;
   static unsigned word, words[16];
   switch (call) {
-    case 0: return CU(cuMemAlloc)(&more, 16);
-    case 1: return CU(cuMemFree)(memory);
-    case 2: return CU(cuStreamSynchronize)(captured);
-    case 3: return CU(cuStreamQuery)(captured);
-    case 4: return CU(cuCtxSynchronize)();
-    case 5: return CU(cuEventQuery)(event);
-    case 6: return CU(cuEventSynchronize)(event);
-    case 7: return CU(cuMemcpyDtoH)(&word, memory, 4);
-    case 8: return CU(cuMemsetD8)(memory, 1, 4);
-    case 9: return CU(cuStreamCreate)(&made, 0);
-    case 10: return CU(cuModuleLoadData)(&module, ".version 8.0\n.target sm_80\n.address_size 64\n");
-    case 11: return CU(cuMemAllocHost)(&host, 64);
-    case 12: return launch(NULL, nothing, NULL);
-    case 13: return CU(cuStreamSynchronize)(NULL);
-    case 14: return CU(cuEventCreate)(&event_made, 0);
-    case 15: return CU(cuModuleUnload)(base);
-    case 16: return CU(cuStreamDestroy)(other);
-    case 17: return CU(cuMemcpyHtoDAsync)(memory, words, 64, captured);
-    case 18: return CU(cuEventQuery)(inside);
-    case 19: return CU(cuEventSynchronize)(inside);
-    case 20: return CU(cuStreamQuery)(other);
-    case 21: return CU(cuStreamSynchronize)(other);
-    case 22: return CU(cuMemAllocAsync)(&more, 16, captured);
-    case 23: return CU(cuLaunchHostFunc)(captured, host_nothing, NULL);
-    case 24: return CU(cuStreamAddCallback)(captured, callback_nothing, NULL, 0);
-    case 25: return CU(cuMemGetInfo)(&size, &total);
-    case 26: return CU(cuMemHostRegister)(aligned_alloc(4096, 4096), 4096, 0);
-    case 27: return CU(cuModuleGetFunction)(&f, base, "nothing");
-    case 28: return CU(cuStreamWriteValue32)(captured, memory, 1, 0);
-    case 29: return CU(cuEventRecord)(event, NULL);
-    case 30: return CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 2048);
-    case 31: return CU(cuStreamDestroy)(captured);
+    case 0:
+      return CU(cuMemAlloc)(&more, 16);
+    case 1:
+      return CU(cuMemFree)(memory);
+    case 2:
+      return CU(cuStreamSynchronize)(captured);
+    case 3:
+      return CU(cuStreamQuery)(captured);
+    case 4:
+      return CU(cuCtxSynchronize)();
+    case 5:
+      return CU(cuEventQuery)(event);
+    case 6:
+      return CU(cuEventSynchronize)(event);
+    case 7:
+      return CU(cuMemcpyDtoH)(&word, memory, 4);
+    case 8:
+      return CU(cuMemsetD8)(memory, 1, 4);
+    case 9:
+      return CU(cuStreamCreate)(&made, 0);
+    case 10:
+      return CU(cuModuleLoadData)(&module, ".version 8.0\n.target sm_80\n.address_size 64\n");
+    case 11:
+      return CU(cuMemAllocHost)(&host, 64);
+    case 12:
+      return launch(NULL, nothing, NULL);
+    case 13:
+      return CU(cuStreamSynchronize)(NULL);
+    case 14:
+      return CU(cuEventCreate)(&event_made, 0);
+    case 15:
+      return CU(cuModuleUnload)(base);
+    case 16:
+      return CU(cuStreamDestroy)(other);
+    case 17:
+      return CU(cuMemcpyHtoDAsync)(memory, words, 64, captured);
+    case 18:
+      return CU(cuEventQuery)(inside);
+    case 19:
+      return CU(cuEventSynchronize)(inside);
+    case 20:
+      return CU(cuStreamQuery)(other);
+    case 21:
+      return CU(cuStreamSynchronize)(other);
+    case 22:
+      return CU(cuMemAllocAsync)(&more, 16, captured);
+    case 23:
+      return CU(cuLaunchHostFunc)(captured, host_nothing, NULL);
+    case 24:
+      return CU(cuStreamAddCallback)(captured, callback_nothing, NULL, 0);
+    case 25:
+      return CU(cuMemGetInfo)(&size, &total);
+    case 26:
+      return CU(cuMemHostRegister)(aligned_alloc(4096, 4096), 4096, 0);
+    case 27:
+      return CU(cuModuleGetFunction)(&f, base, "nothing");
+    case 28:
+      return CU(cuStreamWriteValue32)(captured, memory, 1, 0);
+    case 29:
+      return CU(cuEventRecord)(event, NULL);
+    case 30:
+      return CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 2048);
+    case 31:
+      return CU(cuStreamDestroy)(captured);
   }
   return CUDA_ERROR_UNKNOWN;
 }
@@ -71,7 +129,8 @@ static void ask_forbidden(CUstreamCaptureMode mode, unsigned flags) {
     CUdeviceptr memory = device_memory(64);
     CUevent event, inside;
     CUgraph graph = NULL;
-    MUST(cuModuleLoadData, &base, ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n");
+    MUST(cuModuleLoadData, &base,
+         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n");
     nothing = function("nothing");
     MUST(cuEventCreate, &event, 0);
     MUST(cuEventCreate, &inside, 0);
@@ -85,9 +144,13 @@ static void ask_forbidden(CUstreamCaptureMode mode, unsigned flags) {
   }
 }
 QUESTION(capture_forbidden_global) { ask_forbidden(CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_NON_BLOCKING); }
-QUESTION(capture_forbidden_thread) { ask_forbidden(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_NON_BLOCKING); }
+QUESTION(capture_forbidden_thread) {
+  ask_forbidden(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_NON_BLOCKING);
+}
 QUESTION(capture_forbidden_relaxed) { ask_forbidden(CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_NON_BLOCKING); }
-QUESTION(capture_forbidden_relaxed_blocking) { ask_forbidden(CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_DEFAULT); }
+QUESTION(capture_forbidden_relaxed_blocking) {
+  ask_forbidden(CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_DEFAULT);
+}
 
 static CUstream thread_stream;
 static void* end_capture(void* nothing) {
@@ -198,9 +261,16 @@ QUESTION(capture_merging) {
   R("end", cuStreamEndCapture, first, &graph);
 }
 
-static CUgraphNode add_kernel(CUgraph graph, const char* name, CUgraphNode* before, size_t count, void** parameters) {
-  CUDA_KERNEL_NODE_PARAMS values = {.func = function(name), .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1,
-                                    .blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters};
+static CUgraphNode add_kernel(CUgraph graph, const char* name, CUgraphNode* before, size_t count,
+                              void** parameters) {
+  CUDA_KERNEL_NODE_PARAMS values = {.func = function(name),
+                                    .gridDimX = 1,
+                                    .gridDimY = 1,
+                                    .gridDimZ = 1,
+                                    .blockDimX = 1,
+                                    .blockDimY = 1,
+                                    .blockDimZ = 1,
+                                    .kernelParams = parameters};
   CUgraphNode node;
   MUST(cuGraphAddKernelNode, &node, graph, before, count, &values);
   return node;
@@ -214,7 +284,8 @@ QUESTION(graph_building) {
   R("create_flags_1", cuGraphCreate, &other, 1);
   R("instantiate_empty", cuGraphInstantiateWithFlags, &exec, graph, 0);
   R("launch_empty", cuGraphLaunch, exec, NULL);
-  CUgraphNode a = add_kernel(graph, "nothing", NULL, 0, NULL), b = add_kernel(graph, "nothing", &a, 1, NULL), c, d;
+  CUgraphNode a = add_kernel(graph, "nothing", NULL, 0, NULL), b = add_kernel(graph, "nothing", &a, 1, NULL),
+              c, d;
   R("cycle", cuGraphAddDependencies, graph, &b, &a, NULL, 1);
   R("instantiate_cycle", cuGraphInstantiateWithFlags, &exec, graph, 0);
   R("remove_cycle", cuGraphRemoveDependencies, graph, &b, &a, NULL, 1);
@@ -241,7 +312,8 @@ QUESTION(graph_bad_nodes) {
   MUST(cuGraphCreate, &graph, 0);
   CUDA_KERNEL_NODE_PARAMS kernel = {.func = function("nothing")};
   R("grid_0", cuGraphAddKernelNode, &node, graph, NULL, 0, &kernel);
-  kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
+  kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = kernel.blockDimX = kernel.blockDimY =
+      kernel.blockDimZ = 1;
   kernel.blockDimX = 2000;
   R("block_2000", cuGraphAddKernelNode, &node, graph, NULL, 0, &kernel);
   kernel.blockDimX = 1;
@@ -261,8 +333,13 @@ QUESTION(graph_bad_nodes) {
   R("set_past", cuGraphAddMemsetNode, &node, graph, NULL, 0, &set, primary);
   set.width = 16;
   R("set_no_context", cuGraphAddMemsetNode, &node, graph, NULL, 0, &set, NULL);
-  CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = 0, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                        .dstDevice = set.dst, .WidthInBytes = 16, .Height = 1, .Depth = 1};
+  CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .srcDevice = 0,
+                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .dstDevice = set.dst,
+                        .WidthInBytes = 16,
+                        .Height = 1,
+                        .Depth = 1};
   R("copy_null", cuGraphAddMemcpyNode, &node, graph, NULL, 0, &copy, primary);
   CUDA_HOST_NODE_PARAMS host = {0};
   R("host_null", cuGraphAddHostNode, &node, graph, NULL, 0, &host);
@@ -302,8 +379,13 @@ QUESTION(graph_update) {
   R("type", cuGraphExecUpdate, exec, changed, &info);
   say("%d; ", info.result);
   static unsigned host[16];
-  CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                        .dstDevice = memory + 32, .WidthInBytes = 16, .Height = 1, .Depth = 1};
+  CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .srcDevice = memory,
+                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .dstDevice = memory + 32,
+                        .WidthInBytes = 16,
+                        .Height = 1,
+                        .Depth = 1};
   MUST(cuGraphCreate, &graph, 0);
   MUST(cuGraphAddMemcpyNode, &node, graph, NULL, 0, &copy, primary);
   MUST(cuGraphInstantiateWithFlags, &exec, graph, 0);
@@ -353,9 +435,10 @@ QUESTION(graph_memory_nodes) {
   CUgraphNode node, free_node;
   CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   MUST(cuGraphCreate, &graph, 0);
-  CUDA_MEM_ALLOC_NODE_PARAMS memory = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                                     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
-                                       .bytesize = 64};
+  CUDA_MEM_ALLOC_NODE_PARAMS memory = {
+      .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
+      .bytesize = 64};
   R("add", cuGraphAddMemAllocNode, &node, graph, NULL, 0, &memory);
   R("clone", cuGraphClone, &clone, graph);
   R("instantiate", cuGraphInstantiateWithFlags, &exec, graph, 0);

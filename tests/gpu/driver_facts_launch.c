@@ -44,7 +44,8 @@ QUESTION(launch_shared_memory) {
   LAUNCH("64k_and_1", f, 1, 1, 1, 1, 1, 1, (64 << 10) + 1, parameters, NULL);
   R("attribute_most", cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most);
   R("attribute_most_and_1", cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most + 1);
-  R("attribute_static_most", cuFuncSetAttribute, fixed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most);
+  R("attribute_static_most", cuFuncSetAttribute, fixed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+    most);
   R("attribute_negative", cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, -1);
   R("attribute_carveout_101", cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 101);
   R("attribute_regs", cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_NUM_REGS, 8);
@@ -53,7 +54,8 @@ QUESTION(launch_shared_memory) {
   say("%d; ", value);
   R("get_shared", cuFuncGetAttribute, &value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, fixed);
   say("%d; ", value);
-  R("get_max_threads", cuFuncGetAttribute, &value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function("bounded"));
+  R("get_max_threads", cuFuncGetAttribute, &value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+    function("bounded"));
   say("%d; ", value);
   R("get_carveout", cuFuncGetAttribute, &value, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, fixed);
   say("%d; ", value);
@@ -89,12 +91,14 @@ QUESTION(launch_extra) {
     size_t size = kSizes[i];
     char big[4096] = {0};
     memcpy(big, &bytes, sizeof bytes);
-    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, big, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, big, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
     say("%zu:", size);
     LAUNCH("", f, 1, 1, 1, 1, 1, 1, 0, NULL, extra);
   }
   size_t size = 12;
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &bytes, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &bytes, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                   CU_LAUNCH_PARAM_END};
   void* parameters[] = {&bytes.at, &bytes.value};
   LAUNCH("both", f, 1, 1, 1, 1, 1, 1, 0, parameters, extra);
   void* only_pointer[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &bytes, CU_LAUNCH_PARAM_END};
@@ -165,25 +169,40 @@ static const struct {
     {"target_sm_30", ".version 6.0\n.target sm_30\n.address_size 64\n" ENTRY},
     {"target_sm_20", ".version 6.0\n.target sm_20\n.address_size 64\n" ENTRY},
     {"target_above_version", ".version 6.0\n.target sm_80\n.address_size 64\n" ENTRY},
-    {"unknown_instruction", ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry e() { frobnicate; ret; }\n"},
-    {"newer_instruction", ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry e() { .reg .b32 x; mov.u32 x, 1; "
-                          "redux.sync.add.s32 x, x, -1; ret; }\n"},
-    {"undefined_register", ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry e() { mov.u32 x, 1; ret; }\n"},
-    {"extern_function", ".version 8.0\n.target sm_80\n.address_size 64\n.extern .func f();\n.visible .entry e() { call f; ret; }\n"},
+    {"unknown_instruction",
+     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry e() { frobnicate; ret; }\n"},
+    {"newer_instruction",
+     ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry e() { .reg .b32 x; mov.u32 x, 1; "
+     "redux.sync.add.s32 x, x, -1; ret; }\n"},
+    {"undefined_register",
+     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry e() { mov.u32 x, 1; ret; }\n"},
+    {"extern_function",
+     ".version 8.0\n.target sm_80\n.address_size 64\n.extern .func f();\n.visible .entry e() { call f; ret; "
+     "}\n"},
     {"extern_function_unused", ".version 8.0\n.target sm_80\n.address_size 64\n.extern .func f();\n" ENTRY},
-    {"extern_variable", ".version 8.0\n.target sm_80\n.address_size 64\n.extern .global .u32 v;\n.visible .entry e() { .reg .b32 x; "
-                        "ld.global.u32 x, [v]; st.global.u32 [v], x; ret; }\n"},
+    {"extern_variable",
+     ".version 8.0\n.target sm_80\n.address_size 64\n.extern .global .u32 v;\n.visible .entry e() { .reg "
+     ".b32 x; "
+     "ld.global.u32 x, [v]; st.global.u32 [v], x; ret; }\n"},
     {"twice", ".version 8.0\n.target sm_80\n.address_size 64\n" ENTRY ENTRY},
     {"no_return", ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry e() { }\n"},
-    {"shared_100k_static", ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry e() { .shared .b8 s[102400]; .reg .b32 x; "
-                           "ld.volatile.shared.u8 x, [s]; ret; }\n"},
+    {"shared_100k_static",
+     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry e() { .shared .b8 s[102400]; .reg .b32 "
+     "x; "
+     "ld.volatile.shared.u8 x, [s]; ret; }\n"},
     {"const_70k", ".version 8.0\n.target sm_80\n.address_size 64\n.const .b8 c[70000];\n" ENTRY},
-    {"global_1t", ".version 8.0\n.target sm_80\n.address_size 64\n.visible .global .b8 g[1099511627776];\n" ENTRY},
-    {"parameters_4352", ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry e(.param .b8 p[4352]) { ret; }\n"},
-    {"parameters_4352_new", ".version 8.1\n.target sm_80\n.address_size 64\n.visible .entry e(.param .b8 p[4352]) { ret; }\n"},
-    {"parameters_32764", ".version 8.1\n.target sm_80\n.address_size 64\n.visible .entry e(.param .b8 p[32764]) { ret; }\n"},
-    {"parameters_32765", ".version 8.1\n.target sm_80\n.address_size 64\n.visible .entry e(.param .b8 p[32765]) { ret; }\n"},
-    {"windows_lines", ".version 8.0\r\n.target sm_80\r\n.address_size 64\r\n.visible .entry e() { ret; }\r\n"},
+    {"global_1t",
+     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .global .b8 g[1099511627776];\n" ENTRY},
+    {"parameters_4352",
+     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry e(.param .b8 p[4352]) { ret; }\n"},
+    {"parameters_4352_new",
+     ".version 8.1\n.target sm_80\n.address_size 64\n.visible .entry e(.param .b8 p[4352]) { ret; }\n"},
+    {"parameters_32764",
+     ".version 8.1\n.target sm_80\n.address_size 64\n.visible .entry e(.param .b8 p[32764]) { ret; }\n"},
+    {"parameters_32765",
+     ".version 8.1\n.target sm_80\n.address_size 64\n.visible .entry e(.param .b8 p[32765]) { ret; }\n"},
+    {"windows_lines",
+     ".version 8.0\r\n.target sm_80\r\n.address_size 64\r\n.visible .entry e() { ret; }\r\n"},
     {"comment_first", "// text\n/* more */ .version 8.0\n.target sm_80\n.address_size 64\n" ENTRY},
     {"elf_magic", "\177ELF garbage garbage garbage garbage garbage garbage garbage garbage garbage"},
     {"fatbin_magic", "\x50\xed\x55\xba\x01\x00\x10\x00garbage garbage garbage garbage garbage"},
@@ -246,7 +265,9 @@ QUESTION(module_lookups) {
 QUESTION(module_link) {
   start_without_module();
   static const char kFirst[] = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .func f() { ret; }\n";
-  static const char kUser[] = ".version 8.0\n.target sm_80\n.address_size 64\n.extern .func f();\n.visible .entry e() { call f; ret; }\n";
+  static const char kUser[] =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.extern .func f();\n.visible .entry e() { call f; ret; "
+      "}\n";
   CUlinkState link;
   void* image;
   size_t size;
@@ -255,7 +276,8 @@ QUESTION(module_link) {
   R("destroy", cuLinkDestroy, link);
   MUST(cuLinkCreate, 0, NULL, NULL, &link);
   R("add_garbage", cuLinkAddData, link, CU_JIT_INPUT_PTX, (void*)"nonsense", 9, "x", 0, NULL, NULL);
-  R("add_after_garbage", cuLinkAddData, link, CU_JIT_INPUT_PTX, (void*)kFirst, sizeof kFirst, "x", 0, NULL, NULL);
+  R("add_after_garbage", cuLinkAddData, link, CU_JIT_INPUT_PTX, (void*)kFirst, sizeof kFirst, "x", 0, NULL,
+    NULL);
   R("destroy", cuLinkDestroy, link);
   MUST(cuLinkCreate, 0, NULL, NULL, &link);
   R("add", cuLinkAddData, link, CU_JIT_INPUT_PTX, (void*)kFirst, sizeof kFirst, "x", 0, NULL, NULL);
@@ -277,7 +299,8 @@ QUESTION(module_link) {
   R("func", cuModuleGetFunction, &f, module, "f");
   R("entry", cuModuleGetFunction, &f, module, "e");
   R("complete_again", cuLinkComplete, link, &image, &size);
-  R("add_after_complete", cuLinkAddData, link, CU_JIT_INPUT_PTX, (void*)kFirst, sizeof kFirst, "z", 0, NULL, NULL);
+  R("add_after_complete", cuLinkAddData, link, CU_JIT_INPUT_PTX, (void*)kFirst, sizeof kFirst, "z", 0, NULL,
+    NULL);
   R("destroy", cuLinkDestroy, link);
 }
 QUESTION(module_jit_options) {
@@ -336,7 +359,8 @@ QUESTION(symbols) {
   look_up("case", "CUMEMALLOC", 12000, 0);
   void *legacy = NULL, *threads = NULL, *plain = NULL;
   MUST(cuGetProcAddress, "cuMemcpyHtoD", &legacy, 12000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &status);
-  MUST(cuGetProcAddress, "cuMemcpyHtoD", &threads, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status);
+  MUST(cuGetProcAddress, "cuMemcpyHtoD", &threads, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+       &status);
   MUST(cuGetProcAddress, "cuMemcpyHtoD", &plain, 12000, 0, &status);
   say("plain_is_legacy=%d legacy_is_threads=%d; ", plain == legacy, legacy == threads);
   R("no_status", cuGetProcAddress, "cuMemAlloc", &plain, 12000, 0, NULL);
@@ -374,16 +398,17 @@ QUESTION(device_attributes) {
   for (int attribute = 1; attribute < 150; ++attribute) {
     int value = 77;
     const CUresult result = CU(cuDeviceGetAttribute)(&value, (CUdevice_attribute)attribute, device);
-    if (result == CUDA_SUCCESS) say("%d:%d ", attribute, value);
-    else say("%d:error %d ", attribute, result);
+    if (result == CUDA_SUCCESS)
+      say("%d:%d ", attribute, value);
+    else
+      say("%d:error %d ", attribute, result);
   }
 }
 
 /* Memory operations of streams. */
 static const char* wait_outcome(CUdeviceptr at, unsigned held, unsigned wanted, unsigned flags) {
   CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
-  MUST(cuMemsetD32, at, held, 1);
-  MUST(cuCtxSynchronize);
+  MUST(cuMemcpyHtoD, at, &held, 4); /* synchronising the context would wait for the waits before this one */
   if (CU(cuStreamWaitValue32)(stream, at, wanted, flags) != CUDA_SUCCESS) return "error";
   const double begin = seconds();
   while (seconds() - begin < 0.15)
@@ -394,8 +419,11 @@ QUESTION(stream_wait_values) {
   start_without_module();
   static const struct {
     unsigned held, wanted, flags;
-  } kCases[] = {{5, 5, 0}, {6, 5, 0}, {4, 5, 0}, {0x80000004, 5, 0}, {0x80000005, 5, 0}, {0x80000006, 5, 0}, {1, 0xffffffff, 0},
-                {0xffffffff, 1, 0}, {5, 5, 1}, {6, 5, 1}, {4, 6, 2}, {1, 6, 2}, {0, 0, 2}, {5, 5, 3}, {~0u, 0, 3}, {~5u, 5, 3}, {0, 0, 3}};
+  } kCases[] = {{5, 5, 0},          {6, 5, 0},          {4, 5, 0},          {0x80000004, 5, 0},
+                {0x80000005, 5, 0}, {0x80000006, 5, 0}, {1, 0xffffffff, 0}, {0xffffffff, 1, 0},
+                {5, 5, 1},          {6, 5, 1},          {4, 6, 2},          {1, 6, 2},
+                {0, 0, 2},          {5, 5, 3},          {~0u, 0, 3},        {~5u, 5, 3},
+                {0, 0, 3}};
   for (size_t i = 0; i < sizeof kCases / sizeof *kCases; ++i) {
     CUdeviceptr at = device_memory(64);
     say("%x,%x,%u:%s ", kCases[i].held, kCases[i].wanted, kCases[i].flags,
@@ -419,7 +447,8 @@ QUESTION(stream_value_errors) {
   R("write_null", cuStreamWriteValue32, stream, 0, 1, 0);
   R("write_legacy", cuStreamWriteValue32, NULL, at, 1, 0);
   R("write_past", cuStreamWriteValue32, stream, at + (64 << 20), 1, 0);
-  CUstreamBatchMemOpParams operations[2] = {{.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32}, {.operation = (CUstreamBatchMemOpType)77}};
+  CUstreamBatchMemOpParams operations[2] = {{.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32},
+                                            {.operation = (CUstreamBatchMemOpType)77}};
   operations[0].writeValue.address = at;
   operations[0].writeValue.value = 1;
   R("batch_0", cuStreamBatchMemOp, stream, 0, operations, 0);

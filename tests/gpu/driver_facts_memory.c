@@ -20,11 +20,12 @@ static void describe_host_memory(void* memory) {
   R("type", cuPointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)memory);
   R("managed", cuPointerGetAttribute, &managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, (CUdeviceptr)memory);
   R("mapped", cuPointerGetAttribute, &is_mapped, CU_POINTER_ATTRIBUTE_MAPPED, (CUdeviceptr)memory);
-  R("device_pointer", cuPointerGetAttribute, &of_device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, (CUdeviceptr)memory);
+  R("device_pointer", cuPointerGetAttribute, &of_device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+    (CUdeviceptr)memory);
   R("host_pointer", cuPointerGetAttribute, &of_host, CU_POINTER_ATTRIBUTE_HOST_POINTER, (CUdeviceptr)memory);
   R("ordinal", cuPointerGetAttribute, &ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, (CUdeviceptr)memory);
-  say("type=%u managed=%u mapped=%u device_same=%d host_same=%d ordinal=%d; ", type, managed, is_mapped & 0xff,
-      of_device == (CUdeviceptr)memory, of_host == memory, ordinal);
+  say("type=%u managed=%u mapped=%u device_same=%d host_same=%d ordinal=%d; ", type, managed,
+      is_mapped & 0xff, of_device == (CUdeviceptr)memory, of_host == memory, ordinal);
   CUdeviceptr start_of = 0;
   size_t size = 0;
   R("address_range", cuMemGetAddressRange, &start_of, &size, (CUdeviceptr)memory + 16);
@@ -285,9 +286,14 @@ QUESTION(memory_copy_2d) {
   start_without_module();
   CUdeviceptr memory = device_memory(4096);
   char host[4096] = {0};
-  CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = 64,
-                        .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = memory, .dstPitch = 64,
-                        .WidthInBytes = 32, .Height = 4};
+  CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                        .srcHost = host,
+                        .srcPitch = 64,
+                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .dstDevice = memory,
+                        .dstPitch = 64,
+                        .WidthInBytes = 32,
+                        .Height = 4};
   R("good", cuMemcpy2D, &copy);
   copy.dstPitch = 16;
   R("pitch_small", cuMemcpy2D, &copy);
@@ -388,7 +394,7 @@ QUESTION(pool_attributes_own) {
 QUESTION(pool_bad_properties) {
   start_without_module();
   CUmemPoolProps properties = {0};
-  CUmemoryPool pool;
+  CUmemoryPool pool = NULL;
   R("all_zero", cuMemPoolCreate, &pool, &properties);
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   R("no_location", cuMemPoolCreate, &pool, &properties);
@@ -491,9 +497,11 @@ QUESTION(virtual_errors) {
   start_without_module();
   CUmemAllocationProp properties = plain_properties();
   size_t granularity = 0;
-  R("granularity", cuMemGetAllocationGranularity, &granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  R("granularity", cuMemGetAllocationGranularity, &granularity, &properties,
+    CU_MEM_ALLOC_GRANULARITY_MINIMUM);
   say("minimum=%zu; ", granularity);
-  R("recommended", cuMemGetAllocationGranularity, &granularity, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+  R("recommended", cuMemGetAllocationGranularity, &granularity, &properties,
+    CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
   say("recommended=%zu; ", granularity);
   CUmemGenericAllocationHandle memory, other;
   R("create_4096", cuMemCreate, &memory, 4096, &properties, 0);

@@ -7,6 +7,21 @@
 
 #include "driver_facts.h"
 
+/* What a driver loads at the first use of an operation must not be measured as its waiting. */
+static void warm_up(CUdeviceptr memory, CUstream stream) {
+  char host[16] = "";
+  CUdeviceptr pooled;
+  MUST(cuMemsetD8, memory, 0, 16);
+  MUST(cuMemcpyHtoD, memory, host, 16);
+  MUST(cuMemcpyDtoD, memory, memory + 64, 16);
+  MUST(cuMemcpyDtoH, host, memory, 16);
+  MUST(cuMemcpyHtoDAsync, memory, host, 16, stream);
+  MUST(cuMemcpyDtoHAsync, host, memory, 16, stream);
+  MUST(cuMemAllocAsync, &pooled, 16, stream);
+  MUST(cuMemFreeAsync, pooled, stream);
+  MUST(cuCtxSynchronize);
+}
+
 /* Which calls wait for a kernel in a stream of these flags. */
 static void legacy_against(unsigned flags, int call) {
   start();
@@ -16,32 +31,59 @@ static void legacy_against(unsigned flags, int call) {
   MUST(cuEventCreate, &event, 0);
   char* const host = malloc(4096);
   memset(host, 0, 4096);
+  warm_up(memory, other);
   spin(stream);
   switch (call) {
-    case 0: WAITS("sync_null", cuStreamSynchronize, NULL); break;
-    case 1: WAITS("sync_legacy", cuStreamSynchronize, CU_STREAM_LEGACY); break;
-    case 2: WAITS("sync_per_thread", cuStreamSynchronize, CU_STREAM_PER_THREAD); break;
+    case 0:
+      WAITS("sync_null", cuStreamSynchronize, NULL);
+      break;
+    case 1:
+      WAITS("sync_legacy", cuStreamSynchronize, CU_STREAM_LEGACY);
+      break;
+    case 2:
+      WAITS("sync_per_thread", cuStreamSynchronize, CU_STREAM_PER_THREAD);
+      break;
     case 3:
       WAITS("query_null", cuStreamQuery, NULL);
       WAITS("query_legacy", cuStreamQuery, CU_STREAM_LEGACY);
       WAITS("query_per_thread", cuStreamQuery, CU_STREAM_PER_THREAD);
       WAITS("query_own", cuStreamQuery, stream);
       break;
-    case 4: WAITS("copy_dtoh", cuMemcpyDtoH, host, memory, 4); break;
-    case 5: WAITS("copy_htod", cuMemcpyHtoD, memory, host, 4); break;
-    case 6: WAITS("copy_dtod", cuMemcpyDtoD, memory, memory + 64, 4); break;
-    case 7: WAITS("set", cuMemsetD8, memory, 1, 4); break;
-    case 8: WAITS("copy_async_pageable", cuMemcpyDtoHAsync, host, memory, 4, other); break;
-    case 9: WAITS("copy_async_pageable_same", cuMemcpyHtoDAsync, memory, host, 4, stream); break;
-    case 10: WAITS("copy_async_pageable_from", cuMemcpyDtoHAsync, host, memory, 4, stream); break;
+    case 4:
+      WAITS("copy_dtoh", cuMemcpyDtoH, host, memory, 4);
+      break;
+    case 5:
+      WAITS("copy_htod", cuMemcpyHtoD, memory, host, 4);
+      break;
+    case 6:
+      WAITS("copy_dtod", cuMemcpyDtoD, memory, memory + 64, 4);
+      break;
+    case 7:
+      WAITS("set", cuMemsetD8, memory, 1, 4);
+      break;
+    case 8:
+      WAITS("copy_async_pageable", cuMemcpyDtoHAsync, host, memory, 4, other);
+      break;
+    case 9:
+      WAITS("copy_async_pageable_same", cuMemcpyHtoDAsync, memory, host, 4, stream);
+      break;
+    case 10:
+      WAITS("copy_async_pageable_from", cuMemcpyDtoHAsync, host, memory, 4, stream);
+      break;
     case 11:
       MUST(cuEventRecord, event, NULL);
       R("event_of_null", cuEventQuery, event);
       WAITS("event_sync", cuEventSynchronize, event);
       break;
-    case 12: WAITS("alloc", cuMemAlloc, &memory, 1 << 20); break;
-    case 13: WAITS("free", cuMemFree, memory); break;
-    case 14: WAITS("alloc_big", cuMemAlloc, &memory, 64 << 20); break;
+    case 12:
+      WAITS("alloc", cuMemAlloc, &memory, 1 << 20);
+      break;
+    case 13:
+      WAITS("free", cuMemFree, memory);
+      break;
+    case 14:
+      WAITS("alloc_big", cuMemAlloc, &memory, 64 << 20);
+      break;
   }
   stop_spinning();
 }
@@ -93,11 +135,17 @@ static void release_while_running(int call) {
   MUST(cuMemAllocAsync, &pooled, 4096, stream);
   MUST(cuEventCreate, &event, 0);
   MUST(cuMemAllocHost, &host, 4096);
-  MUST(cuModuleLoadData, &other, ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry e() { ret; }\n");
+  MUST(cuModuleLoadData, &other,
+       ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry e() { ret; }\n");
+  warm_up(pooled, stream);
   spin(stream);
   switch (call) {
-    case 0: WAITS("module_unload_own", cuModuleUnload, base); break;
-    case 1: WAITS("module_unload_other", cuModuleUnload, other); break;
+    case 0:
+      WAITS("module_unload_own", cuModuleUnload, base);
+      break;
+    case 1:
+      WAITS("module_unload_other", cuModuleUnload, other);
+      break;
     case 2:
       WAITS("stream_destroy", cuStreamDestroy, stream);
       WAITS("sync", cuCtxSynchronize);
@@ -106,19 +154,33 @@ static void release_while_running(int call) {
       MUST(cuEventRecord, event, stream);
       WAITS("event_destroy", cuEventDestroy, event);
       break;
-    case 4: WAITS("free_host", cuMemFreeHost, host); break;
-    case 5: WAITS("free_pooled", cuMemFree, pooled); break;
-    case 6: WAITS("module_load", cuModuleLoadData, &other,
-                  ".version 8.0\n.target sm_80\n.address_size 64\n.global .u32 g;\n.visible .entry f() { ret; }\n");
+    case 4:
+      WAITS("free_host", cuMemFreeHost, host);
       break;
-    case 7: WAITS("primary_reset", cuDevicePrimaryCtxReset, device); return;
+    case 5:
+      WAITS("free_pooled", cuMemFree, pooled);
+      break;
+    case 6:
+      WAITS("module_load", cuModuleLoadData, &other,
+            ".version 8.0\n.target sm_80\n.address_size 64\n.global .u32 g;\n.visible .entry f() { ret; }\n");
+      break;
+    case 7:
+      WAITS("primary_reset", cuDevicePrimaryCtxReset, device);
+      return;
     case 8:
       WAITS("primary_release", cuDevicePrimaryCtxRelease, device);
       return;
-    case 9: WAITS("set_limit_heap", cuCtxSetLimit, CU_LIMIT_MALLOC_HEAP_SIZE, 16 << 20); break;
-    case 10: WAITS("alloc_host", cuMemAllocHost, &host, 1 << 20); break;
-    case 11: WAITS("register", cuMemHostRegister, aligned_alloc(4096, 4096), 4096, 0); break;
-    case 12: WAITS("sync_other_context", cuCtxSetCurrent, new_context());
+    case 9:
+      WAITS("set_limit_heap", cuCtxSetLimit, CU_LIMIT_MALLOC_HEAP_SIZE, 16 << 20);
+      break;
+    case 10:
+      WAITS("alloc_host", cuMemAllocHost, &host, 1 << 20);
+      break;
+    case 11:
+      WAITS("register", cuMemHostRegister, aligned_alloc(4096, 4096), 4096, 0);
+      break;
+    case 12:
+      WAITS("sync_other_context", cuCtxSetCurrent, new_context());
       WAITS("sync", cuCtxSynchronize);
       WAITS("sync_null_stream", cuStreamSynchronize, NULL);
       break;
@@ -149,16 +211,21 @@ QUESTION(release_null_callbacks) { release_while_running(13); }
 static void say_current(const char* label, CUcontext destroyed) {
   CUcontext now = (CUcontext)8;
   R(label, cuCtxGetCurrent, &now);
-  say("%s; ", now == NULL ? "null" : now == primary ? "primary" : now == destroyed ? "the destroyed one" : "other");
+  say("%s; ", now == NULL        ? "null"
+              : now == primary   ? "primary"
+              : now == destroyed ? "the destroyed one"
+                                 : "other");
 }
 QUESTION(context_destroy_running) {
   start();
   CUcontext other = new_context();
   MUST(cuCtxPushCurrent, other);
-  MUST(cuModuleLoadData, &base, ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry spin(.param .u64 flags) {\n"
+  MUST(cuModuleLoadData, &base,
+       ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry spin(.param .u64 flags) {\n"
        " .reg .b64 a, t, t0; .reg .b32 x; .reg .pred p; ld.param.u64 a, [flags]; mov.u64 t0, %globaltimer;\n"
        " mov.u32 x, 1; st.volatile.global.u32 [a], x; membar.sys;\n"
-       "again: mov.u64 t, %globaltimer; sub.u64 t, t, t0; setp.lt.u64 p, t, 700000000; @p bra again; ret; }\n");
+       "again: mov.u64 t, %globaltimer; sub.u64 t, t, t0; setp.lt.u64 p, t, 700000000; @p bra again; ret; "
+       "}\n");
   CUstream stream = new_stream(0);
   spin(stream);
   WAITS("destroy", cuCtxDestroy, other);
@@ -228,8 +295,10 @@ static void use_primary_after(bool reset) {
   CUdeviceptr memory = device_memory(16), more;
   CUstream stream = new_stream(0);
   CUdevice of;
-  if (reset) R("reset", cuDevicePrimaryCtxReset, device);
-  else R("release", cuDevicePrimaryCtxRelease, device);
+  if (reset)
+    R("reset", cuDevicePrimaryCtxReset, device);
+  else
+    R("release", cuDevicePrimaryCtxRelease, device);
   unsigned flags;
   int active = 77;
   R("state", cuDevicePrimaryCtxGetState, device, &flags, &active);
@@ -334,7 +403,9 @@ QUESTION(exit_handler_after_init) {
   exit(0);
 }
 static double exit_begin;
-static void say_exit_time(void) { say("until_first_handler=%s; ", seconds() - exit_begin > 0.3 ? "waited" : "did not wait"); }
+static void say_exit_time(void) {
+  say("until_first_handler=%s; ", seconds() - exit_begin > 0.3 ? "waited" : "did not wait");
+}
 QUESTION(exit_while_running) {
   atexit(say_exit_time);
   start();
@@ -436,8 +507,9 @@ QUESTION(stale_library) {
   start_without_module();
   CUlibrary library;
   CUkernel kernel;
-  MUST(cuLibraryLoadData, &library, ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry e() { ret; }\n", NULL,
-       NULL, 0, NULL, NULL, 0);
+  MUST(cuLibraryLoadData, &library,
+       ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry e() { ret; }\n", NULL, NULL, 0, NULL,
+       NULL, 0);
   MUST(cuLibraryGetKernel, &kernel, library, "e");
   R("missing", cuLibraryGetKernel, &kernel, library, "none");
   MUST(cuLibraryGetKernel, &kernel, library, "e");
@@ -568,8 +640,11 @@ QUESTION(stream_of_other_context) {
 static CUdeviceptr fault_memory;
 static CUresult launch_fault(const char* kind) {
   unsigned value = 1;
-  CUdeviceptr at = !strcmp(kind, "null") ? 0 : !strcmp(kind, "far") ? 0x123456789000 : !strcmp(kind, "noncanonical") ? 0xfff0123456789000
-                   : !strcmp(kind, "misaligned") ? fault_memory + 2 : 0;
+  CUdeviceptr at = !strcmp(kind, "null")           ? 0
+                   : !strcmp(kind, "far")          ? 0x123456789000
+                   : !strcmp(kind, "noncanonical") ? 0xfff0123456789000
+                   : !strcmp(kind, "misaligned")   ? fault_memory + 2
+                                                   : 0;
   void* parameters[] = {&at, &value};
   if (!strcmp(kind, "trap")) return launch(NULL, function("trap_it"), NULL);
   if (!strcmp(kind, "assert")) return launch(NULL, function("assert_it"), NULL);
@@ -676,7 +751,8 @@ QUESTION(fault_context_recovery) {
   CUcontext other = new_context();
   MUST(cuCtxSetCurrent, other);
   CUmodule module;
-  MUST(cuModuleLoadData, &module, ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry t() { trap; ret; }\n");
+  MUST(cuModuleLoadData, &module,
+       ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry t() { trap; ret; }\n");
   CUfunction f;
   MUST(cuModuleGetFunction, &f, module, "t");
   say_result("launch", launch(NULL, f, NULL));
@@ -717,18 +793,42 @@ static void call_driver(void* call) {
   CUcontext now;
   CUdevice of;
   switch (*(int*)call) {
-    case 0: in_callback[0] = CU(cuMemAlloc)(&memory, 16); break;
-    case 1: in_callback[0] = CU(cuStreamQuery)(callback_stream); break;
-    case 2: in_callback[0] = CU(cuCtxGetCurrent)(&now); break;
-    case 3: in_callback[0] = CU(cuDeviceGet)(&of, 0); break;
-    case 4: in_callback[0] = CU(cuMemFree)(fault_memory); break;
-    case 5: in_callback[0] = CU(cuCtxSynchronize)(); break;
-    case 6: in_callback[0] = CU(cuCtxGetDevice)(&of); break;
-    case 7: in_callback[0] = CU(cuStreamSynchronize)(callback_stream); break;
-    case 8: in_callback[0] = CU(cuCtxSetCurrent)(primary); break;
-    case 9: in_callback[0] = CU(cuStreamCreate)(&callback_stream, 0); break;
-    case 10: in_callback[0] = CU(cuMemcpyDtoHAsync)(&of, fault_memory, 4, callback_stream); break;
-    case 11: in_callback[0] = CU(cuCtxGetCurrent)(&now), in_callback[0] = now ? (CUresult)1 : (CUresult)0; break;
+    case 0:
+      in_callback[0] = CU(cuMemAlloc)(&memory, 16);
+      break;
+    case 1:
+      in_callback[0] = CU(cuStreamQuery)(callback_stream);
+      break;
+    case 2:
+      in_callback[0] = CU(cuCtxGetCurrent)(&now);
+      break;
+    case 3:
+      in_callback[0] = CU(cuDeviceGet)(&of, 0);
+      break;
+    case 4:
+      in_callback[0] = CU(cuMemFree)(fault_memory);
+      break;
+    case 5:
+      in_callback[0] = CU(cuCtxSynchronize)();
+      break;
+    case 6:
+      in_callback[0] = CU(cuCtxGetDevice)(&of);
+      break;
+    case 7:
+      in_callback[0] = CU(cuStreamSynchronize)(callback_stream);
+      break;
+    case 8:
+      in_callback[0] = CU(cuCtxSetCurrent)(primary);
+      break;
+    case 9:
+      in_callback[0] = CU(cuStreamCreate)(&callback_stream, 0);
+      break;
+    case 10:
+      in_callback[0] = CU(cuMemcpyDtoHAsync)(&of, fault_memory, 4, callback_stream);
+      break;
+    case 11:
+      in_callback[0] = CU(cuCtxGetCurrent)(&now), in_callback[0] = now ? (CUresult)1 : (CUresult)0;
+      break;
   }
 }
 static void call_driver_old(CUstream stream, CUresult status, void* call) {
