@@ -534,9 +534,13 @@ QUESTION(virtual_errors) {
   R("access_more", cuMemSetAccess, at, 8 * (size_t)kPiece, &access, 1);
   access.location.id = 99;
   R("access_99", cuMemSetAccess, at, 2 * kPiece, &access, 1);
+  access.location.id = 0;
+  R("access", cuMemSetAccess, at, 2 * kPiece, &access, 1);
   unsigned long long flags = 77;
   R("get_access", cuMemGetAccess, &flags, &properties.location, at);
   say("flags=%llu; ", flags);
+  R("unmap_unmapped_part", cuMemUnmap, at, 8 * (size_t)kPiece);
+  R("unmap_second", cuMemUnmap, at + 2 * kPiece, 2 * kPiece);
   R("unmap_part", cuMemUnmap, at, kPiece);
   R("free_mapped_reservation", cuMemAddressFree, at, 4 * kPiece);
   R("mem_free", cuMemFree, at);

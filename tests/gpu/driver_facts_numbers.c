@@ -60,49 +60,69 @@ typedef struct {
   const char* target;
 } Row;
 
-#define F1(group, op) {group, op, 32, 32, 0, 0, &kF32Any, NULL, NULL, op " $d, $a;", "sm_80"}
-#define F2(group, op) {group, op, 32, 32, 32, 0, &kF32, &kF32, NULL, op " $d, $a, $b;", "sm_80"}
-#define F2_86(group, op) {group, op, 32, 32, 32, 0, &kF32, &kF32, NULL, op " $d, $a, $b;", "sm_86"}
+#define F1(group, op) \
+  { group, op, 32, 32, 0, 0, &kF32Any, NULL, NULL, op " $d, $a;", "sm_80" }
+#define F2(group, op) \
+  { group, op, 32, 32, 32, 0, &kF32, &kF32, NULL, op " $d, $a, $b;", "sm_80" }
+#define F2_86(group, op) \
+  { group, op, 32, 32, 32, 0, &kF32, &kF32, NULL, op " $d, $a, $b;", "sm_86" }
 #define F3(group, op) \
-  {group, op, 32, 32, 32, 32, &kF32Few, &kF32Few, &kF32Few, op " $d, $a, $b, $c;", "sm_80"}
-#define D1(op) {"f64", op, 64, 64, 0, 0, &kF64, NULL, NULL, op " $d, $a;", "sm_80"}
-#define D2(op) {"f64", op, 64, 64, 64, 0, &kF64, &kF64, NULL, op " $d, $a, $b;", "sm_80"}
-#define D3(op) {"f64", op, 64, 64, 64, 64, &kF64Few, &kF64Few, &kF64Few, op " $d, $a, $b, $c;", "sm_80"}
-#define H1(op) {"f16", op, 16, 16, 0, 0, &kF16, NULL, NULL, op " $d, $a;", "sm_80"}
-#define H2(op) {"f16", op, 16, 16, 16, 0, &kF16, &kF16, NULL, op " $d, $a, $b;", "sm_80"}
-#define H3(op) {"f16", op, 16, 16, 16, 16, &kF16Few, &kF16Few, &kF16Few, op " $d, $a, $b, $c;", "sm_80"}
-#define X2(op) {"f16x2", op, 32, 32, 32, 0, &kF16x2, &kF16x2, NULL, op " $d, $a, $b;", "sm_80"}
-#define B1(op) {"bf16", op, 16, 16, 0, 0, &kBf16, NULL, NULL, op " $d, $a;", "sm_80"}
-#define B2(op, target) {"bf16", op, 16, 16, 16, 0, &kBf16, &kBf16, NULL, op " $d, $a, $b;", target}
-#define B3(op) {"bf16", op, 16, 16, 16, 16, &kBf16Few, &kBf16Few, &kBf16Few, op " $d, $a, $b, $c;", "sm_80"}
-#define TO(op, bits) {"cvt_f32", op, bits, 32, 0, 0, &kF32Convert, NULL, NULL, op " $d, $a;", "sm_80"}
-#define TO8(op) {"cvt_f32", op, 32, 32, 0, 0, &kF32Convert, NULL, NULL, op " $d, $a;", "sm_80"}
-#define TO64(op, bits) {"cvt_f64", op, bits, 64, 0, 0, &kF64Convert, NULL, NULL, op " $d, $a;", "sm_80"}
-#define FROM16(op, bits) {"cvt_f16", op, bits, 16, 0, 0, &kF16, NULL, NULL, op " $d, $a;", "sm_80"}
-#define I2(op) {"integer", op, 32, 32, 32, 0, &kU32, &kU32, NULL, op " $d, $a, $b;", "sm_80"}
+  { group, op, 32, 32, 32, 32, &kF32Few, &kF32Few, &kF32Few, op " $d, $a, $b, $c;", "sm_80" }
+#define D1(op) \
+  { "f64", op, 64, 64, 0, 0, &kF64, NULL, NULL, op " $d, $a;", "sm_80" }
+#define D2(op) \
+  { "f64", op, 64, 64, 64, 0, &kF64, &kF64, NULL, op " $d, $a, $b;", "sm_80" }
+#define D3(op) \
+  { "f64", op, 64, 64, 64, 64, &kF64Few, &kF64Few, &kF64Few, op " $d, $a, $b, $c;", "sm_80" }
+#define H1(op) \
+  { "f16", op, 16, 16, 0, 0, &kF16, NULL, NULL, op " $d, $a;", "sm_80" }
+#define H2(op) \
+  { "f16", op, 16, 16, 16, 0, &kF16, &kF16, NULL, op " $d, $a, $b;", "sm_80" }
+#define H3(op) \
+  { "f16", op, 16, 16, 16, 16, &kF16Few, &kF16Few, &kF16Few, op " $d, $a, $b, $c;", "sm_80" }
+#define X2(op) \
+  { "f16x2", op, 32, 32, 32, 0, &kF16x2, &kF16x2, NULL, op " $d, $a, $b;", "sm_80" }
+#define B1(op) \
+  { "bf16", op, 16, 16, 0, 0, &kBf16, NULL, NULL, op " $d, $a;", "sm_80" }
+#define B2(op, target) \
+  { "bf16", op, 16, 16, 16, 0, &kBf16, &kBf16, NULL, op " $d, $a, $b;", target }
+#define B3(op) \
+  { "bf16", op, 16, 16, 16, 16, &kBf16Few, &kBf16Few, &kBf16Few, op " $d, $a, $b, $c;", "sm_80" }
+#define TO(op, bits) \
+  { "cvt_f32", op, bits, 32, 0, 0, &kF32Convert, NULL, NULL, op " $d, $a;", "sm_80" }
+#define TO8(op) \
+  { "cvt_f32", op, 32, 32, 0, 0, &kF32Convert, NULL, NULL, op " $d, $a;", "sm_80" }
+#define TO64(op, bits) \
+  { "cvt_f64", op, bits, 64, 0, 0, &kF64Convert, NULL, NULL, op " $d, $a;", "sm_80" }
+#define FROM16(op, bits) \
+  { "cvt_f16", op, bits, 16, 0, 0, &kF16, NULL, NULL, op " $d, $a;", "sm_80" }
+#define I2(op) \
+  { "integer", op, 32, 32, 32, 0, &kU32, &kU32, NULL, op " $d, $a, $b;", "sm_80" }
 #define SHIFT(op, bits, set) \
-  {"integer", op, bits, bits, 32, 0, &set, &kPositions, NULL, op " $d, $a, $b;", "sm_80"}
-#define I3(op) {"integer", op, 32, 32, 32, 32, &kU32Few, &kU32Few, &kU32Few, op " $d, $a, $b, $c;", "sm_80"}
-#define L2(op) {"integer", op, 64, 64, 64, 0, &kU64, &kU64, NULL, op " $d, $a, $b;", "sm_80"}
-#define S2(op) {"integer", op, 16, 16, 16, 0, &kU16, &kU16, NULL, op " $d, $a, $b;", "sm_80"}
+  { "integer", op, bits, bits, 32, 0, &set, &kPositions, NULL, op " $d, $a, $b;", "sm_80" }
+#define I3(op) \
+  { "integer", op, 32, 32, 32, 32, &kU32Few, &kU32Few, &kU32Few, op " $d, $a, $b, $c;", "sm_80" }
+#define L2(op) \
+  { "integer", op, 64, 64, 64, 0, &kU64, &kU64, NULL, op " $d, $a, $b;", "sm_80" }
+#define S2(op) \
+  { "integer", op, 16, 16, 16, 0, &kU16, &kU16, NULL, op " $d, $a, $b;", "sm_80" }
 #define COMPARE(op, bits, set) \
-  {"compare", op, 32, bits, bits, 0, &set, &set, NULL, op " p, $a, $b; selp.b32 $d, 1, 0, p;", "sm_80"}
-#define WARP(name, text) {"warp", name, 32, 32, 0, 0, &kLanes, NULL, NULL, text, "sm_80"}
+  { "compare", op, 32, bits, bits, 0, &set, &set, NULL, op " p, $a, $b; selp.b32 $d, 1, 0, p;", "sm_80" }
+#define WARP(name, text) \
+  { "warp", name, 32, 32, 0, 0, &kLanes, NULL, NULL, text, "sm_80" }
 #define SHFL(name, mode) WARP(name, "shfl.sync." mode ", -1; selp.b32 u, 256, 0, p; add.u32 $d, t, u;")
-#define ATOM(op)                                                                                             \
-  {"atomic", op,                                                                                             \
-   64,       32,                                                                                             \
-   32,       0,                                                                                              \
-   &kU32,    &kU32,                                                                                          \
-   NULL,     "st.global.u32 [cell], $a; " op " t, [cell], $b; ld.global.u32 u, [cell]; mov.b64 $d, {t, u};", \
-   "sm_80"}
-#define ATOMF(op, set)                                                                                       \
-  {"atomic", op,                                                                                             \
-   64,       32,                                                                                             \
-   32,       0,                                                                                              \
-   &set,     &set,                                                                                           \
-   NULL,     "st.global.u32 [cell], $a; " op " t, [cell], $b; ld.global.u32 u, [cell]; mov.b64 $d, {t, u};", \
-   "sm_80"}
+#define ATOM(op)                                                                                        \
+  {                                                                                                     \
+    "atomic", op, 64, 32, 32, 0, &kU32, &kU32, NULL,                                                    \
+        "st.global.u32 [cell], $a; " op " t, [cell], $b; ld.global.u32 u, [cell]; mov.b64 $d, {t, u};", \
+        "sm_80"                                                                                         \
+  }
+#define ATOMF(op, set)                                                                                  \
+  {                                                                                                     \
+    "atomic", op, 64, 32, 32, 0, &set, &set, NULL,                                                      \
+        "st.global.u32 [cell], $a; " op " t, [cell], $b; ld.global.u32 u, [cell]; mov.b64 $d, {t, u};", \
+        "sm_80"                                                                                         \
+  }
 
 static const Row kRows[] = {
     F2("f32", "add.rn.f32"),
@@ -300,10 +320,11 @@ static const Row kRows[] = {
      "shf.l.wrap.b32 $d, $a, $b, $c;", "sm_80"},
     {"integer", "shf.r.clamp.b32", 32, 32, 32, 32, &kU32Few, &kU32Few, &kPositions,
      "shf.r.clamp.b32 $d, $a, $b, $c;", "sm_80"},
-#define PRMT(mode)                                                                             \
-  {"integer", "prmt.b32" mode, 32,   32,   0,                                                  \
-   0,         &kU32,           NULL, NULL, "prmt.b32" mode " $d, 0x83828180, 0x77665544, $a;", \
-   "sm_80"}
+#define PRMT(mode)                                                  \
+  {                                                                 \
+    "integer", "prmt.b32" mode, 32, 32, 0, 0, &kU32, NULL, NULL,    \
+        "prmt.b32" mode " $d, 0x83828180, 0x77665544, $a;", "sm_80" \
+  }
     PRMT(""),
     PRMT(".f4e"),
     PRMT(".b4e"),
@@ -366,13 +387,11 @@ static const Row kRows[] = {
     {"compare", "set.neu.u32.f32", 32, 32, 32, 0, &kF32, &kF32, NULL, "set.neu.u32.f32 $d, $a, $b;", "sm_80"},
     {"compare", "slct.f32.f32", 32, 32, 32, 0, &kF32, &kF32, NULL, "slct.f32.f32 $d, $a, 0f40000000, $b;",
      "sm_80"},
-#define TESTP(kind)                                              \
-  {"compare", "testp." kind ".f32",                              \
-   32,        32,                                                \
-   0,         0,                                                 \
-   &kF32Any,  NULL,                                              \
-   NULL,      "testp." kind ".f32 p, $a; selp.b32 $d, 1, 0, p;", \
-   "sm_80"}
+#define TESTP(kind)                                                      \
+  {                                                                      \
+    "compare", "testp." kind ".f32", 32, 32, 0, 0, &kF32Any, NULL, NULL, \
+        "testp." kind ".f32 p, $a; selp.b32 $d, 1, 0, p;", "sm_80"       \
+  }
     TESTP("finite"),
     TESTP("infinite"),
     TESTP("number"),
