@@ -91,7 +91,7 @@ CUresult cuStreamSynchronize(CUstream stream) {
 }
 
 CUresult cuStreamQuery(CUstream stream) {
-  return entry([&] {
+  return entry_in_host_function([&] {
     Driver& driver = Driver::get();
     const StreamObject its_stream = driver.stream_of(stream);
     refuse_capturing(its_stream);
