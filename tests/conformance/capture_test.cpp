@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Capture of streams into graphs.
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "kernels.hpp"
@@ -93,7 +94,7 @@ TEST_CASE_FIXTURE(CaptureFixture, "events fork a capture to other streams and jo
   CHECK(edges == 4);
   replay(graph);
   CHECK(download<std::uint32_t>(words, 3) == std::vector<std::uint32_t>{1, 2, 1});
-  CHECK(cu().cuEventQuery(forked) == CUDA_ERROR_CAPTURED_EVENT);
+  CHECK(cu().cuEventQuery(forked) == CUDA_ERROR_INVALID_VALUE);  // its capture has ended
   REQUIRE(cu().cuEventRecord(forked, on) == CUDA_SUCCESS);
   CHECK(cu().cuEventSynchronize(forked) == CUDA_SUCCESS);
 }
@@ -105,12 +106,36 @@ TEST_CASE_FIXTURE(CaptureFixture, "a stream that was forked and not joined is an
   REQUIRE(cu().cuEventRecord(forked, on) == CUDA_SUCCESS);
   REQUIRE(cu().cuStreamWaitEvent(other, forked, 0) == CUDA_SUCCESS);
   REQUIRE(launch("count", 1, 1, other, words) == CUDA_SUCCESS);
-  CUgraph graph = nullptr;
-  CHECK(CU(cuStreamEndCapture)(other, &graph) == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
   CHECK(fail() == CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   CHECK(status(on) == CU_STREAM_CAPTURE_STATUS_NONE);
   CHECK(status(other) == CU_STREAM_CAPTURE_STATUS_NONE);
   CHECK(cu().cuStreamSynchronize(other) == CUDA_SUCCESS);
+}
+
+TEST_CASE_FIXTURE(CaptureFixture, "the end of a capture by a forked stream invalidates it") {
+  const CUstream other = stream();
+  const CUevent forked = event();
+  begin();
+  REQUIRE(cu().cuEventRecord(forked, on) == CUDA_SUCCESS);
+  REQUIRE(cu().cuStreamWaitEvent(other, forked, 0) == CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  CHECK(CU(cuStreamEndCapture)(other, &graph) == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+  CHECK(fail() == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+TEST_CASE_FIXTURE(CaptureFixture, "an event of a capture that has ended is of no use") {
+  const CUstream other = stream();
+  const CUevent recorded = event(), later = event();
+  begin();
+  REQUIRE(cu().cuEventRecord(recorded, on) == CUDA_SUCCESS);
+  REQUIRE(cu().cuEventRecord(later, on) == CUDA_SUCCESS);
+  CHECK(node_count(end()) == 0);
+  float milliseconds = 0;
+  CHECK(cu().cuEventQuery(recorded) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuStreamWaitEvent(other, recorded, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuEventElapsedTime_v2(&milliseconds, recorded, later) == CUDA_ERROR_INVALID_VALUE);
+  REQUIRE(cu().cuEventRecord(recorded, other) == CUDA_SUCCESS);
+  CHECK(cu().cuEventSynchronize(recorded) == CUDA_SUCCESS);
 }
 
 TEST_CASE_FIXTURE(CaptureFixture, "captures begin and end as pairs") {
@@ -128,6 +153,15 @@ TEST_CASE_FIXTURE(CaptureFixture, "captures begin and end as pairs") {
   }).join();
   CHECK(elsewhere == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
   CHECK(node_count(end()) == 0);
+  begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  std::thread([&] {  // what another thread has invalidated it may end, too
+    cu().cuCtxSetCurrent(context);
+    CHECK(cu().cuCtxSynchronize() == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    elsewhere = CU(cuStreamEndCapture)(on, &graph);
+  })
+      .join();
+  CHECK(elsewhere == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  CHECK(CU(cuStreamEndCapture)(on, &graph) == CUDA_ERROR_ILLEGAL_STATE);
 }
 
 TEST_CASE_FIXTURE(CaptureFixture, "waiting for a capture invalidates it") {
@@ -146,6 +180,10 @@ TEST_CASE_FIXTURE(CaptureFixture, "waiting for a capture invalidates it") {
   CHECK(fail() == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   begin();
   CHECK(cu().cuCtxSynchronize() == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CHECK(fail() == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  begin();
+  REQUIRE(cu().cuEventRecord(recorded, on) == CUDA_SUCCESS);
+  CHECK(cu().cuStreamWaitEvent(CU_STREAM_LEGACY, recorded, 0) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   CHECK(fail() == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
@@ -222,6 +260,36 @@ TEST_CASE_FIXTURE(CaptureFixture, "a capture's mode says which calls threads may
   end();
   mode = static_cast<CUstreamCaptureMode>(3);
   CHECK(CU(cuThreadExchangeStreamCaptureMode)(&mode) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(CaptureFixture, "waiting and the like are unsafe meanwhile, ordinary copies are not") {
+  const CUstream other = stream();
+  const CUevent before = event();
+  REQUIRE(cu().cuEventRecord(before, other) == CUDA_SUCCESS);
+  REQUIRE(cu().cuStreamSynchronize(other) == CUDA_SUCCESS);
+  CUmodule loaded = nullptr;
+  REQUIRE(cu().cuModuleLoadData(&loaded, kEmptyModule) == CUDA_SUCCESS);
+  const std::function<CUresult()> unsafe[] = {[&] { return cu().cuEventQuery(before); },
+                                              [&] { return cu().cuEventSynchronize(before); },
+                                              [&] { return cu().cuStreamQuery(other); },
+                                              [&] { return cu().cuStreamSynchronize(other); },
+                                              [&] { return cu().cuStreamSynchronize(CU_STREAM_LEGACY); },
+                                              [&] { return cu().cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048); },
+                                              [&] { return cu().cuModuleUnload(loaded); }};
+  for (const CUstreamCaptureMode mode : {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL})
+    for (const auto& call : unsafe) {
+      begin(mode);
+      CHECK(call() == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+      CHECK(fail() == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    }
+  begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+  for (const auto& call : unsafe) CHECK(call() == CUDA_SUCCESS);
+  end();
+  begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+  std::uint32_t host = 0;
+  CHECK(cu().cuMemcpyDtoH_v2(&host, words, 4) == CUDA_SUCCESS);
+  CHECK(cu().cuMemsetD8_v2(words, 0, 4) == CUDA_SUCCESS);
+  end();
 }
 
 TEST_CASE_FIXTURE(CaptureFixture,

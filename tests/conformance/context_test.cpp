@@ -40,15 +40,46 @@ TEST_CASE("contexts stack on a thread") {
   CHECK(cu().cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a destroyed context is no context any more") {
-  CUcontext context = nullptr;
+TEST_CASE("a destroyed context can be current, and nothing works in it") {
+  CUcontext context = nullptr, popped = nullptr;
   REQUIRE(cu().cuCtxCreate_v4(&context, nullptr, 0, 0) == CUDA_SUCCESS);
   REQUIRE(cu().cuCtxDestroy_v2(context) == CUDA_SUCCESS);
-  if (is_cpu()) {
-    CHECK(cu().cuCtxPushCurrent_v2(context) == CUDA_ERROR_INVALID_CONTEXT);
-    CHECK(cu().cuCtxDestroy_v2(context) == CUDA_ERROR_INVALID_CONTEXT);
+  REQUIRE(cu().cuCtxPushCurrent_v2(context) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  CUdevice device = 7;
+  CHECK(cu().cuCtxGetDevice(&device) == CUDA_SUCCESS);
+  CHECK(device == 0);
+  CUdeviceptr pointer = 0;
+  CHECK(cu().cuMemAlloc_v2(&pointer, 16) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  CHECK(cu().cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  CHECK(cu().cuCtxPopCurrent_v2(&popped) == CUDA_SUCCESS);
+  CHECK(popped == context);
+  CHECK(cu().cuCtxDestroy_v2(context) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(cu().cuCtxDestroy_v2(nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuCtxPushCurrent_v2(nullptr) == CUDA_ERROR_INVALID_VALUE);
+  if (is_cpu())  // a GPU's driver reads what a wrong handle points to
     CHECK(cu().cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(0x1234)) == CUDA_ERROR_INVALID_CONTEXT);
-  }
+}
+
+TEST_CASE("a primary context that was reset is whole when it is retained again") {
+  CUcontext primary = nullptr, again = nullptr;
+  REQUIRE(cu().cuDevicePrimaryCtxRetain(&primary, 0) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxPushCurrent_v2(primary) == CUDA_SUCCESS);
+  CUdeviceptr pointer = 0;
+  REQUIRE(cu().cuMemAlloc_v2(&pointer, 16) == CUDA_SUCCESS);
+  REQUIRE(cu().cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS);
+  unsigned flags = 9;
+  int active = 9;
+  CHECK(cu().cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS);
+  CHECK(active == 0);
+  CHECK(cu().cuMemAlloc_v2(&pointer, 16) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  CHECK(cu().cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  REQUIRE(cu().cuDevicePrimaryCtxRetain(&again, 0) == CUDA_SUCCESS);
+  CHECK(again == primary);
+  CHECK(cu().cuMemAlloc_v2(&pointer, 16) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxPopCurrent_v2(nullptr) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(cu().cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS);
+  CHECK(cu().cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS);
 }
 
 TEST_CASE("destroying a context gives its memory back") {
@@ -89,6 +120,18 @@ TEST_CASE_FIXTURE(Fixture, "limits can be read and set") {
   CHECK(cu().cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS);
   CHECK(value >= 1024);
   CHECK(cu().cuCtxGetLimit(&value, CU_LIMIT_MAX) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuCtxSetLimit(CU_LIMIT_STACK_SIZE, std::size_t{1} << 30) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1001) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS);
+  CHECK(value == 1008);
+  CHECK(cu().cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 0) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE) == CUDA_SUCCESS);
+  CHECK(value == 512 << 10);
+  CHECK(cu().cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH) == CUDA_ERROR_UNSUPPORTED_LIMIT);
+  CHECK(cu().cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT) == CUDA_SUCCESS);
+  CHECK(value == 2048);
+  CHECK(cu().cuCtxGetLimit(&value, CU_LIMIT_MAX_L2_FETCH_GRANULARITY) == CUDA_SUCCESS);
+  CHECK(value == 64);
   int least = -9, greatest = 9;
   CHECK(cu().cuCtxGetStreamPriorityRange(&least, &greatest) == CUDA_SUCCESS);
   CHECK(greatest <= least);
@@ -181,11 +224,8 @@ TEST_CASE_FIXTURE(Fixture, "flags, identity and hints of a context") {
   CHECK(CU(cuCtxGetSharedMemConfig)(&shared) == CUDA_SUCCESS);
   CHECK(shared == CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE);
   CUexecAffinityParam affinity{};
-  if (is_cpu()) {
-    CHECK(CU(cuCtxGetExecAffinity)(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT) ==
-          CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
-    CHECK(CU(cuCtxResetPersistingL2Cache)() == CUDA_SUCCESS);
-  }
+  CHECK(CU(cuCtxGetExecAffinity)(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT) == CUDA_SUCCESS);
+  CHECK(CU(cuCtxResetPersistingL2Cache)() == CUDA_SUCCESS);
   CHECK(CU(cuProfilerStart)() == CUDA_SUCCESS);
   CHECK(CU(cuProfilerStop)() == CUDA_SUCCESS);
 }
@@ -203,8 +243,15 @@ TEST_CASE("flags of the primary context hold whether it is active or not") {
   CHECK((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_AUTO);
   CHECK(CU(cuDevicePrimaryCtxSetFlags_v2)(0, 7) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuDevicePrimaryCtxSetFlags_v2)(99, 0) == CUDA_ERROR_INVALID_DEVICE);
+  CHECK(cu().cuCtxPushCurrent_v2(primary) == CUDA_SUCCESS);
+  CUcontext attached = nullptr;
+  CHECK(CU(cuCtxAttach)(&attached, 0) == CUDA_SUCCESS);
+  CHECK(attached == primary);
+  CHECK(CU(cuCtxDetach)(primary) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(cu().cuCtxPopCurrent_v2(&attached) == CUDA_SUCCESS);
   CHECK(CU(cuDevicePrimaryCtxReset)(0) == CUDA_SUCCESS);
-  CHECK(CU(cuDevicePrimaryCtxRelease)(0) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(CU(cuDevicePrimaryCtxRelease)(0) == CUDA_SUCCESS);
 }
 
 TEST_CASE_FIXTURE(Fixture, "an event of a context is after all of its streams, and a context waits for one") {

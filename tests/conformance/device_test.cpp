@@ -218,6 +218,12 @@ TEST_CASE("a client is given only functions that its CUDA version has") {
   CHECK(found("cuLaunchKernelEx", 11050) == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
   CHECK(found("cuEventElapsedTime", 12000) == CU_GET_PROC_ADDRESS_SUCCESS);  // version 1 is of the same type
   CHECK(found("cuDeviceGetUuid", 11030) == CU_GET_PROC_ADDRESS_SUCCESS);
+  CHECK(found("cuMemAlloc", -1) == CU_GET_PROC_ADDRESS_SUCCESS);
+  CHECK(found("cuMemAlloc_v2", 12000) == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);  // versions have no names
+  int version = 0;
+  REQUIRE(cu().cuDriverGetVersion(&version) == CUDA_SUCCESS);
+  CHECK(cu().cuGetProcAddress_v2("cuMemAlloc", &function, version + 1, CU_GET_PROC_ADDRESS_DEFAULT,
+                                 &status) == CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_CASE("the version of the client chooses the version of the function") {

@@ -66,6 +66,18 @@ TEST_CASE_FIXTURE(Fixture, "bad events and flags are refused") {
   if (is_cpu()) CHECK(cu().cuEventRecord(it, nullptr) == CUDA_ERROR_INVALID_HANDLE);
 }
 
+TEST_CASE_FIXTURE(Fixture, "there is no time between events of two contexts") {
+  const CUevent first = event();
+  REQUIRE(cu().cuEventRecord(first, nullptr) == CUDA_SUCCESS);
+  REQUIRE(cu().cuEventSynchronize(first) == CUDA_SUCCESS);
+  const Fixture other;
+  const CUevent second = other.event();
+  REQUIRE(cu().cuEventRecord(second, nullptr) == CUDA_SUCCESS);
+  REQUIRE(cu().cuEventSynchronize(second) == CUDA_SUCCESS);
+  float milliseconds = 0;
+  CHECK(cu().cuEventElapsedTime_v2(&milliseconds, first, second) == CUDA_ERROR_INVALID_HANDLE);
+}
+
 TEST_CASE_FIXTURE(Fixture, "the first versions of functions on events and streams") {
   const CUevent start = event(), end = event();
   REQUIRE(CU(cuEventRecordWithFlags)(start, nullptr, CU_EVENT_RECORD_DEFAULT) == CUDA_SUCCESS);
@@ -75,7 +87,7 @@ TEST_CASE_FIXTURE(Fixture, "the first versions of functions on events and stream
   CHECK(CU(cuEventElapsedTime)(&milliseconds, start, end) == CUDA_SUCCESS);
   CHECK(milliseconds >= 0.0f);
   // The external flag is for streams that capture.
-  CHECK(CU(cuEventRecordWithFlags)(start, nullptr, CU_EVENT_RECORD_EXTERNAL) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuEventRecordWithFlags)(start, nullptr, CU_EVENT_RECORD_EXTERNAL) == CUDA_ERROR_ILLEGAL_STATE);
   CHECK(CU(cuEventRecordWithFlags)(start, nullptr, 8) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuEventDestroy)(start) == CUDA_SUCCESS);
   CHECK(CU(cuStreamDestroy)(stream()) == CUDA_SUCCESS);

@@ -56,8 +56,8 @@ TEST_CASE_FIXTURE(RulesFixture, "a graph is not moved into itself, nor into a gr
   CHECK(word(words) == 7);
   REQUIRE(CU(cuGraphDestroy)(graph) == CUDA_SUCCESS);
   std::size_t nodes = 0;
-  CHECK(CU(cuGraphGetNodes)(child, nullptr, &nodes) == CUDA_ERROR_INVALID_HANDLE);
-  CHECK(CU(cuGraphGetNodes)(body, nullptr, &nodes) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(CU(cuGraphGetNodes)(child, nullptr, &nodes) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphGetNodes)(body, nullptr, &nodes) == CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_CASE_FIXTURE(RulesFixture, "the client gives away only the references that it owns") {

@@ -41,9 +41,9 @@ TEST_CASE_FIXTURE(GraphFixture, "a graph runs its nodes in the order of their de
     CHECK(word(b + 4) == 7);
   }
   CHECK(CU(cuGraphExecDestroy)(exec) == CUDA_SUCCESS);
-  CHECK(CU(cuGraphLaunch)(exec, on) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(CU(cuGraphLaunch)(exec, on) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuGraphDestroy)(graph) == CUDA_SUCCESS);
-  CHECK(CU(cuGraphDestroy)(graph) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(CU(cuGraphDestroy)(graph) == CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_CASE_FIXTURE(GraphFixture, "launches of one executable graph run one after another, on any streams") {
@@ -168,6 +168,8 @@ TEST_CASE_FIXTURE(GraphFixture, "parameters of nodes come back as they were give
   set.elementSize = 4;
   set.width = 1u << 20;
   CHECK(CU(cuGraphMemsetNodeSetParams)(set_node, &set) == CUDA_ERROR_INVALID_VALUE);
+  set.width = 0;
+  CHECK(CU(cuGraphMemsetNodeSetParams)(set_node, &set) == CUDA_ERROR_INVALID_VALUE);
 
   CUDA_MEMCPY3D box = copy(other, words, 64);
   CUgraphNode copy_node = nullptr;
@@ -222,7 +224,7 @@ TEST_CASE_FIXTURE(GraphFixture, "host nodes, events and child graphs run") {
   CHECK(calls == 2);
   CHECK(cu().cuEventQuery(recorded) == CUDA_SUCCESS);
   std::size_t count_of_nodes = 0;
-  CHECK(CU(cuGraphGetNodes)(inner, nullptr, &count_of_nodes) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(CU(cuGraphGetNodes)(inner, nullptr, &count_of_nodes) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuGraphAddHostNode)(&host_node, graph, nullptr, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuGraphAddChildGraphNode)(&child, graph, nullptr, 0, graph) == CUDA_ERROR_INVALID_VALUE);
 }
@@ -338,6 +340,17 @@ TEST_CASE_FIXTURE(GraphFixture, "nodes of an executable graph are changed, disab
   CHECK(CU(cuGraphNodeSetEnabled)(exec, late, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuGraphExecMemsetNodeSetParams)(exec, copy_node, &changed_set, context) ==
         CUDA_ERROR_INVALID_VALUE);
+  static std::uint32_t host = 0;
+  CUDA_MEMCPY3D elsewhere = copy(words + 12, other, 4);  // from another place, of another kind, of two rows
+  elsewhere.dstMemoryType = CU_MEMORYTYPE_HOST;
+  elsewhere.dstHost = &host;
+  CHECK(CU(cuGraphExecMemcpyNodeSetParams)(exec, copy_node, &elsewhere, context) == CUDA_ERROR_INVALID_VALUE);
+  CUDA_MEMCPY3D rows = copy(words + 12, other, 4);
+  rows.Height = 2;
+  rows.srcPitch = rows.dstPitch = 8;
+  CHECK(CU(cuGraphExecMemcpyNodeSetParams)(exec, copy_node, &rows, context) == CUDA_ERROR_INVALID_VALUE);
+  const CUDA_MEMSET_NODE_PARAMS_v1 set_rows{words + 4, 16, 0x22, 4, 1, 2};
+  CHECK(CU(cuGraphExecMemsetNodeSetParams)(exec, set_node, &set_rows, context) == CUDA_ERROR_INVALID_VALUE);
   cuuint64_t flags = 9;
   CHECK(CU(cuGraphExecGetFlags)(exec, &flags) == CUDA_SUCCESS);
   CHECK(flags == 0);

@@ -216,7 +216,7 @@ TEST_CASE_FIXTURE(Fixture, "managed memory is prefetched and advised on, and not
   CHECK(cu().cuMemPrefetchAsync_v2(managed + 96, 4000, host, 0, nullptr) == CUDA_SUCCESS);
   CHECK(cu().cuMemAdvise_v2(managed, 4096, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host) == CUDA_SUCCESS);
   CHECK(cu().cuMemAdvise_v2(managed, 10, CU_MEM_ADVISE_SET_READ_MOSTLY, {CU_MEM_LOCATION_TYPE_INVALID, 7}) ==
-        CUDA_SUCCESS);
+        CUDA_ERROR_INVALID_VALUE);
   CHECK(cu().cuStreamSynchronize(on) == CUDA_SUCCESS);
   CHECK(download<std::uint8_t>(managed, 4096).back() == 7);
   CHECK(cu().cuMemPrefetchAsync_v2(managed, 4097, device, 0, on) == CUDA_ERROR_INVALID_VALUE);
@@ -229,7 +229,7 @@ TEST_CASE_FIXTURE(Fixture, "managed memory is prefetched and advised on, and not
         CUDA_ERROR_INVALID_VALUE);
   CHECK(cu().cuMemAdvise_v2(managed, 16, static_cast<CUmem_advise>(7), host) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cu().cuMemAdvise_v2(managed, 16, CU_MEM_ADVISE_SET_ACCESSED_BY, {CU_MEM_LOCATION_TYPE_DEVICE, 77}) ==
-        CUDA_ERROR_INVALID_DEVICE);
+        CUDA_ERROR_INVALID_VALUE);
   const CUdeviceptr plain = allocate(64);
   CHECK(cu().cuMemPrefetchAsync_v2(plain, 64, device, 0, on) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cu().cuMemAdvise_v2(plain, 64, CU_MEM_ADVISE_SET_READ_MOSTLY, host) == CUDA_ERROR_INVALID_VALUE);

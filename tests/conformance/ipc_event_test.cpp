@@ -261,11 +261,11 @@ TEST_CASE_FIXTURE(Fixture, "events that cannot be shared, and handles that name 
   handle = handle_of(shared);
   CHECK(CU(cuIpcOpenEventHandle)(nullptr, handle) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuIpcOpenEventHandle)(&it, handle) == CUDA_ERROR_INVALID_CONTEXT);  // its own
-  CHECK(CU(cuIpcOpenEventHandle)(&it, CUipcEventHandle{}) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(CU(cuIpcOpenEventHandle)(&it, CUipcEventHandle{}) == CUDA_ERROR_MAP_FAILED);
   CUipcMemHandle memory{};
   REQUIRE(CU(cuIpcGetMemHandle)(&memory, allocate(64)) == CUDA_SUCCESS);
   std::memcpy(&handle, &memory, sizeof handle);
-  CHECK(CU(cuIpcOpenEventHandle)(&it, handle) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(CU(cuIpcOpenEventHandle)(&it, handle) == CUDA_ERROR_MAP_FAILED);
   CHECK(cu().cuEventDestroy_v2(shared) == CUDA_SUCCESS);
   CHECK(CU(cuIpcGetEventHandle)(&handle, shared) == CUDA_ERROR_INVALID_HANDLE);
 }

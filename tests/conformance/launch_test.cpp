@@ -80,9 +80,16 @@ TEST_CASE_FIXTURE(Fixture, "parameters of all sizes arrive, as pointers and pack
   std::size_t size = 25;
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                    CU_LAUNCH_PARAM_END};
-  REQUIRE(cu().cuLaunchKernel(function("many_parameters"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra) ==
-          CUDA_SUCCESS);
+  const auto launch_packed = [&](std::size_t bytes) {
+    size = bytes;
+    return cu().cuLaunchKernel(function("many_parameters"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra);
+  };
+  REQUIRE(launch_packed(25) == CUDA_SUCCESS);
   expect_values();
+  CHECK(launch_packed(sizeof packed) == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);  // longer than the parameters
+  CHECK(launch_packed(24) == CUDA_SUCCESS);                                   // the last one lacks
+  CHECK(launch_packed(0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
 }
 
 TEST_CASE_FIXTURE(Fixture, "launches beyond the limits are refused and change nothing") {
@@ -238,7 +245,7 @@ TEST_CASE_FIXTURE(Fixture, "cooperative launches: all blocks are there at one ti
   REQUIRE(cu().cuStreamSynchronize(its_stream) == CUDA_SUCCESS);
   CHECK(download<std::uint32_t>(words, 3) == std::vector<std::uint32_t>{64, 64, 64});
   one.hStream = nullptr;
-  CHECK(CU(cuLaunchCooperativeKernelMultiDevice)(&one, 1, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuLaunchCooperativeKernelMultiDevice)(&one, 1, 0) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(CU(cuLaunchCooperativeKernelMultiDevice)(&one, 99, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuLaunchCooperativeKernelMultiDevice)(nullptr, 1, 0) == CUDA_ERROR_INVALID_VALUE);
 }

@@ -408,7 +408,10 @@ TEST_CASE_FIXTURE(Fixture, "part: libraries are loaded into all contexts" * doct
   REQUIRE(cu().cuDevicePrimaryCtxRetain(&primary, 0) == CUDA_SUCCESS);
   CHECK(taken_bytes() - before >= 2 * kBigBytes);
   REQUIRE(cu().cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS);
+  CHECK(taken_bytes() - before < 2 * kBigBytes);
+  REQUIRE(cu().cuDevicePrimaryCtxRetain(&primary, 0) == CUDA_SUCCESS);
   CHECK(taken_bytes() - before >= 2 * kBigBytes);
+  CHECK(cu().cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS);
   CHECK(cu().cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS);
   CHECK(CU(cuLibraryUnload)(library) == CUDA_SUCCESS);
 }

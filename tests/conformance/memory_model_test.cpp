@@ -194,12 +194,17 @@ class Model {
     Physical& physical = chosen->second;
     const std::size_t offset = kPiece * below(space.bytes / kPiece);
     const std::size_t bytes = kPiece * (1 + below(3));
-    bool fits = physical.references > 0 && bytes <= physical.bytes && offset + bytes <= space.bytes;
+    const bool known = physical.references > 0;
+    const bool fits = bytes <= physical.bytes && offset + bytes <= space.bytes;
+    bool empty = true;
     for (const auto& [at, chunk] : space.chunks)
-      fits = fits && (at + chunk.bytes <= offset || offset + bytes <= at);
+      empty = empty && (at + chunk.bytes <= offset || offset + bytes <= at);
     CHECK(CU(cuMemMap)(space.address + offset, bytes, 0, chosen->first, 0) ==
-          (fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE));
-    if (!fits) return;
+          (!known   ? CUDA_ERROR_INVALID_VALUE
+           : !fits  ? CUDA_ERROR_NOT_SUPPORTED
+           : !empty ? CUDA_ERROR_INVALID_VALUE
+                    : CUDA_SUCCESS));
+    if (!known || !fits || !empty) return;
     space.chunks.emplace(offset, Mapped{bytes, chosen->first, CU_MEM_ACCESS_FLAGS_PROT_NONE});
     ++physical.mappings;
   }
@@ -229,9 +234,15 @@ class Model {
     if (spaces_.empty()) return;
     Space& space = *any_of(spaces_);
     const std::size_t offset = kPiece * below(space.bytes / kPiece), bytes = kPiece * (1 + below(4));
-    const std::vector<std::size_t> chunks = chunks_in(space, offset, bytes);
-    CHECK(CU(cuMemUnmap)(space.address + offset, bytes) ==
-          (chunks.empty() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS));
+    std::vector<std::size_t> chunks;  // those within the range; none may be there in part
+    bool whole = true;
+    for (const auto& [at, chunk] : space.chunks) {
+      if (at + chunk.bytes <= offset || offset + bytes <= at) continue;
+      whole = whole && at >= offset && at + chunk.bytes <= offset + bytes;
+      chunks.push_back(at);
+    }
+    CHECK(CU(cuMemUnmap)(space.address + offset, bytes) == (whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE));
+    if (!whole) return;
     for (const std::size_t chunk : chunks) forget_chunk(space, chunk);
   }
 

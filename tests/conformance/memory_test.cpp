@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <thread>
 
 #include "suite.hpp"
 
@@ -37,6 +38,12 @@ TEST_CASE_FIXTURE(Fixture, "only what was allocated can be freed, and once") {
   CHECK(cu().cuMemFree_v2(pointer) == CUDA_SUCCESS);
   CHECK(cu().cuMemFree_v2(pointer) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cu().cuMemFree_v2(0x1000) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuMemFree_v2(0) == CUDA_SUCCESS);
+  CHECK(cu().cuMemFreeHost(nullptr) == CUDA_SUCCESS);
+  void* host = &host;
+  CHECK(cu().cuMemHostAlloc(&host, 0, 0) == CUDA_SUCCESS);
+  const CUdeviceptr other = allocate(4096);
+  std::thread([&] { CHECK(cu().cuMemFree_v2(other) == CUDA_SUCCESS); }).join();  // without a current context
 }
 
 TEST_CASE_FIXTURE(Fixture, "the range an address lies in") {

@@ -34,6 +34,7 @@ TEST_CASE_FIXTURE(Fixture, "functions and variables are found by name, once and 
   CHECK(cu().cuModuleGetFunction(&second, module, "saxpy") == CUDA_SUCCESS);
   CHECK(first == second);
   CHECK(cu().cuModuleGetFunction(&first, module, "nothing") == CUDA_ERROR_NOT_FOUND);
+  CHECK(cu().cuModuleGetFunction(&first, module, "") == CUDA_ERROR_INVALID_VALUE);
   CHECK(cu().cuModuleGetFunction(&first, module, nullptr) == CUDA_ERROR_INVALID_VALUE);
   CUdeviceptr answer = 0, pointer = 0;
   std::size_t bytes = 0;
@@ -43,6 +44,7 @@ TEST_CASE_FIXTURE(Fixture, "functions and variables are found by name, once and 
   CHECK(cu().cuModuleGetGlobal_v2(&pointer, nullptr, module, "answer_address") == CUDA_SUCCESS);
   CHECK(download<CUdeviceptr>(pointer, 1)[0] == answer);
   CHECK(cu().cuModuleGetGlobal_v2(&answer, &bytes, module, "nothing") == CUDA_ERROR_NOT_FOUND);
+  CHECK(cu().cuModuleGetGlobal_v2(&answer, &bytes, module, "empty") == CUDA_ERROR_INVALID_VALUE);  // a kernel
 }
 
 TEST_CASE_FIXTURE(Fixture, "kernels read constants and write variables; every load has its own") {
@@ -99,13 +101,30 @@ TEST_CASE_FIXTURE(Fixture, "PTX with an error is refused, and the log says where
   CHECK(name.log.find("%r7") != std::string::npos);
 }
 
+TEST_CASE_FIXTURE(Fixture, "images that are no PTX, and PTX of versions that there are not, are refused") {
+  for (const char* text : {"", " \n", "this is not PTX", "// .version 8.0\n", "/* .version 8.0"}) {
+    CAPTURE(text);
+    CHECK(load(text).result == CUDA_ERROR_INVALID_IMAGE);
+  }
+  CHECK(load("\177ELF garbage garbage garbage garbage garbage garbage garbage garbage garbage").result ==
+        CUDA_ERROR_INVALID_IMAGE);
+  CHECK(load(".version 8.0\n").result == CUDA_ERROR_INVALID_PTX);
+  CHECK(load("// a comment\n/* and another */ .version 8.0\n.target sm_75\n.address_size 64\n").result ==
+        CUDA_SUCCESS);
+  for (const char* version : {"9.9", "10.0", "0.5"}) {
+    CAPTURE(version);
+    const std::string text = std::string(".version ") + version + "\n.target sm_75\n.address_size 64\n";
+    CHECK(load(text.c_str()).result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "images for other architectures are refused") {
   if (!is_cpu()) return;
   const LoadResult newer = load(".version 8.6\n.target sm_100\n.address_size 64\n");
-  CHECK(newer.result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(newer.result == CUDA_ERROR_INVALID_PTX);
   CHECK(newer.log.find("sm_100") != std::string::npos);
   const LoadResult suffix = load(".version 8.6\n.target sm_90a\n.address_size 64\n");
-  CHECK(suffix.result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(suffix.result == CUDA_ERROR_INVALID_PTX);
   const char cubin[64] = "\177ELF\2\1\1";
   const LoadResult machine_code = load(cubin);
   CHECK(machine_code.result == CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -176,12 +195,14 @@ TEST_CASE_FIXTURE(Fixture, "a kernel's values do not depend on the level of opti
     CHECK(download<float>(y, 5) == std::vector<float>{12, 24, 36, 48, 50});
     CHECK(cu().cuModuleUnload(leveled) == CUDA_SUCCESS);
   }
-  if (is_cpu()) {
-    CUjit_option option = CU_JIT_OPTIMIZATION_LEVEL;
-    void* value = reinterpret_cast<void*>(std::uintptr_t{5});
-    CUmodule none = nullptr;
-    CHECK(cu().cuModuleLoadDataEx(&none, kKernels, 1, &option, &value) == CUDA_ERROR_INVALID_VALUE);
-  }
+  CUjit_option option = CU_JIT_OPTIMIZATION_LEVEL;
+  void* value = reinterpret_cast<void*>(std::uintptr_t{9});  // as the highest
+  CUmodule loaded = nullptr;
+  CHECK(cu().cuModuleLoadDataEx(&loaded, kKernels, 1, &option, &value) == CUDA_SUCCESS);
+  CHECK(cu().cuModuleUnload(loaded) == CUDA_SUCCESS);
+  option = CU_JIT_TARGET;
+  value = reinterpret_cast<void*>(std::uintptr_t{10});  // there never was one
+  CHECK(cu().cuModuleLoadDataEx(&loaded, kKernels, 1, &option, &value) == CUDA_ERROR_INVALID_VALUE);
 }
 
 namespace {
@@ -315,17 +336,19 @@ TEST_CASE_FIXTURE(Fixture, "what cannot be linked is refused, and the log says w
   REQUIRE(add(link, kCaller, "caller.ptx") == CUDA_SUCCESS);
   void* image = nullptr;
   std::size_t bytes = 0;
-  CHECK(cu().cuLinkComplete(link, &image, &bytes) != CUDA_SUCCESS);
+  CHECK(cu().cuLinkComplete(link, &image, &bytes) == CUDA_ERROR_INVALID_SOURCE);
   CHECK(std::string(log).find("total") != std::string::npos);
   CHECK(cu().cuLinkDestroy(link) == CUDA_SUCCESS);
   if (is_cpu()) {
     CHECK(cu().cuLinkDestroy(link) == CUDA_ERROR_INVALID_HANDLE);
     CHECK(cu().cuLinkComplete(link, &image, &bytes) == CUDA_ERROR_INVALID_HANDLE);
     REQUIRE(cu().cuLinkCreate_v2(0, nullptr, nullptr, &link) == CUDA_SUCCESS);
-    CHECK(cu().cuLinkComplete(link, &image, &bytes) == CUDA_ERROR_INVALID_VALUE);  // nothing was added
-    CHECK(add(link, "no PTX", "x.ptx") == CUDA_ERROR_INVALID_PTX);
+    CHECK(add(link, "no PTX", "x.ptx") == CUDA_ERROR_INVALID_IMAGE);
     CHECK(cu().cuLinkAddData_v2(link, CU_JIT_INPUT_CUBIN, values, 8, "x", 0, nullptr, nullptr) ==
-          CUDA_ERROR_NO_BINARY_FOR_GPU);
+          CUDA_ERROR_INVALID_IMAGE);
+    CHECK(cu().cuLinkComplete(link, &image, &bytes) == CUDA_SUCCESS);  // nothing was added
+    CHECK(cu().cuLinkComplete(link, &image, &bytes) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(add(link, kCaller, "late.ptx") == CUDA_ERROR_INVALID_VALUE);
     CHECK(cu().cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, nullptr, 8, "x", 0, nullptr, nullptr) ==
           CUDA_ERROR_INVALID_VALUE);
     CHECK(cu().cuLinkDestroy(link) == CUDA_SUCCESS);

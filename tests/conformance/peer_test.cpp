@@ -11,7 +11,7 @@ TEST_CASE_FIXTURE(Fixture, "a device is no peer of itself") {
   CHECK(CU(cuDeviceCanAccessPeer)(&value, 0, 99) == CUDA_ERROR_INVALID_DEVICE);
   CHECK(CU(cuDeviceGetP2PAttribute)(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0) ==
         CUDA_ERROR_INVALID_DEVICE);
-  CHECK(CU(cuCtxEnablePeerAccess)(context, 0) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(CU(cuCtxEnablePeerAccess)(context, 0) == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
   CHECK(CU(cuCtxEnablePeerAccess)(nullptr, 0) == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(CU(cuCtxDisablePeerAccess)(nullptr) == CUDA_ERROR_INVALID_CONTEXT);
 }

@@ -40,7 +40,7 @@ TEST_CASE("memory of a pool is counted, and freed in the order of the stream") {
   CUdeviceptr pointer = 0;
   REQUIRE(CU(cuMemAllocFromPoolAsync)(&pointer, 1 << 20, pool, stream) == CUDA_SUCCESS);
   CHECK(number(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 1 << 20);
-  CHECK(number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 1 << 20);
+  CHECK(number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == 32 << 20);
   CUmemoryPool its_pool = nullptr;
   CHECK(cu().cuPointerGetAttribute(&its_pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer) == CUDA_SUCCESS);
   CHECK(its_pool == pool);
@@ -114,11 +114,10 @@ TEST_CASE("memory that is of no pool is freed in the order of the stream, too") 
   CHECK(cu().cuMemcpyDtoHAsync_v2(&last[0], pointer + (1 << 20) - 4, 4, stream) == CUDA_SUCCESS);
   CHECK(cu().cuMemcpyDtoHAsync_v2(&last[1], managed + 4092, 4, stream) == CUDA_SUCCESS);
   CHECK(cu().cuMemFreeAsync(pointer, stream) == CUDA_SUCCESS);
-  if (is_cpu()) {  // a GPU's driver need not recognise the second call, nor take managed memory
-    CHECK(cu().cuMemFreeAsync(pointer, stream) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(cu().cuMemFree_v2(pointer) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(cu().cuMemFreeAsync(managed, stream) == CUDA_SUCCESS);
-  }
+  CHECK(cu().cuMemFreeAsync(pointer, stream) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuMemFree_v2(pointer) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuMemFreeAsync(managed, stream) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(cu().cuMemFree_v2(managed) == CUDA_SUCCESS);
   CHECK(cu().cuStreamSynchronize(stream) == CUDA_SUCCESS);
   CHECK(last[0] == 7);
   CHECK(last[1] == 8);
@@ -172,11 +171,21 @@ TEST_CASE("a pool's own device always has access to it") {
   CHECK(CU(cuMemPoolGetAccess)(&flags, pool, &here) == CUDA_SUCCESS);
   CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   CUmemAccessDesc wish{here, CU_MEM_ACCESS_FLAGS_PROT_NONE};
-  CHECK(CU(cuMemPoolSetAccess)(pool, &wish, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuMemPoolSetAccess)(pool, &wish, 1) == CUDA_ERROR_INVALID_DEVICE);
+  wish.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+  CHECK(CU(cuMemPoolSetAccess)(pool, &wish, 1) == CUDA_ERROR_NOT_SUPPORTED);
   wish.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   CHECK(CU(cuMemPoolSetAccess)(pool, &wish, 1) == CUDA_SUCCESS);
   wish.location.id = 99;
   CHECK(CU(cuMemPoolSetAccess)(pool, &wish, 1) == CUDA_ERROR_INVALID_DEVICE);
+  wish.location = {CU_MEM_LOCATION_TYPE_HOST, 0};
+  CHECK(CU(cuMemPoolSetAccess)(pool, &wish, 1) == CUDA_ERROR_NOT_SUPPORTED);
+  here.id = 99;
+  CHECK(CU(cuMemPoolGetAccess)(&flags, pool, &here) == CUDA_ERROR_INVALID_VALUE);
+  CUmemPoolProps far = on_device();
+  far.location.id = 99;
+  CUmemoryPool none = nullptr;
+  CHECK(CU(cuMemPoolCreate)(&none, &far) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuMemPoolDestroy)(pool) == CUDA_SUCCESS);
 }
 

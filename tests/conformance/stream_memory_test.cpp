@@ -153,6 +153,8 @@ TEST_CASE_FIXTURE(Fixture, "several operations on values are one call, also in a
   CHECK(CU(cuStreamBatchMemOp_v2)(on, 3, operations, 1) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuStreamWriteValue64_v2)(on, words + 4, 1, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuStreamWriteValue32_v2)(on, 16, 1, 0) == CUDA_ERROR_INVALID_VALUE);
+  constexpr unsigned kNoBarrier = CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;  // of the first version alone
+  CHECK(CU(cuStreamWriteValue32_v2)(on, words, 1, kNoBarrier) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuStreamWaitValue32_v2)(on, words, 1, 0x20) == CUDA_ERROR_INVALID_VALUE);
 }
 

@@ -2,6 +2,8 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "kernels.hpp"
 #include "suite.hpp"
@@ -133,6 +135,43 @@ TEST_CASE_FIXTURE(Fixture, "host functions run in stream order") {
   CHECK(cu().cuStreamSynchronize(on) == CUDA_SUCCESS);
   CHECK(seen.calls.load() == 10);
   CHECK(cu().cuLaunchHostFunc(on, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "host functions and callbacks may not call the driver") {
+  struct Calls {
+    CUstream stream = nullptr;
+    CUdeviceptr memory = 0;
+    CUresult query = CUDA_SUCCESS;
+    std::vector<CUresult> others;
+  } calls;
+  calls.stream = stream();
+  calls.memory = allocate(4);
+  const CUhostFn call = [](void* user) {
+    auto& in = *static_cast<Calls*>(user);
+    CUdeviceptr more = 0;
+    CUcontext now = nullptr;
+    std::uint32_t word = 0;
+    in.query = cu().cuStreamQuery(in.stream);
+    in.others = {cu().cuMemAlloc_v2(&more, 16),         cu().cuCtxGetCurrent(&now),
+                 cu().cuStreamSynchronize(in.stream),   cu().cuCtxSynchronize(),
+                 cu().cuMemcpyDtoH_v2(&word, in.memory, 4)};
+  };
+  const CUstreamCallback callback = [](CUstream, CUresult, void* user) {
+    auto& in = *static_cast<std::pair<CUhostFn, Calls*>*>(user);
+    in.first(in.second);
+  };
+  std::pair<CUhostFn, Calls*> both{call, &calls};
+  for (const bool old : {false, true}) {
+    CAPTURE(old);
+    calls.query = CUDA_SUCCESS;
+    calls.others.clear();
+    REQUIRE((old ? CU(cuStreamAddCallback)(calls.stream, callback, &both, 0)
+                 : cu().cuLaunchHostFunc(calls.stream, call, &calls)) == CUDA_SUCCESS);
+    REQUIRE(cu().cuStreamSynchronize(calls.stream) == CUDA_SUCCESS);
+    CHECK(calls.query == CUDA_ERROR_NOT_READY);  // its own function is not finished
+    REQUIRE(calls.others.size() == 5);
+    for (const CUresult result : calls.others) CHECK(result == CUDA_ERROR_NOT_PERMITTED);
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "the per-thread default stream is a stream of this thread") {

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SECTIONS = ["compare", "launches"]
+SECTIONS = ["compare", "facts", "launches"]
 
 
 def gpu_check(libcuda, *arguments, program=ROOT / "tools/gpu-check"):

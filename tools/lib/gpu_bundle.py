@@ -14,7 +14,8 @@ import gpu_compare
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = {"quern": "quern", "contract": "tests/contract/contract", "conformance": "tests/conformance/conformance",
-            "forms": "tests/oracle/forms", "differential": "tests/oracle/differential", "launch-overhead": "tests/gpu/launch-overhead"}
+            "forms": "tests/oracle/forms", "differential": "tests/oracle/differential", "launch-overhead": "tests/gpu/launch-overhead",
+            "driver-facts": "tests/gpu/driver-facts"}
 #: What every Linux has, and must have its own of.
 SYSTEM_LIBRARIES = re.compile(r"^(ld-linux|libc\.|libm\.|libdl\.|libpthread\.|librt\.|linux-vdso)")
 LIMIT_BYTES = 60 << 20
@@ -162,12 +163,11 @@ def make_bundle(build, to):
     copy_programs(build, to)
     copy_samples(build, to)
     prepare_compare(build, to / "compare")
-    (to / "tools/lib").mkdir(parents=True)
     shutil.copy(ROOT / "tools/gpu-check", to / "gpu-check")
-    for name in ("cuda_driver.py", "gpu_compare.py", "gpu_bundle.py"):
-        shutil.copy(ROOT / "tools/lib" / name, to / "tools/lib" / name)
-    (to / "tests/gpu").mkdir(parents=True)
-    shutil.copy(ROOT / "tests/gpu/boundaries.toml", to / "tests/gpu/boundaries.toml")
+    for name in ("tools/lib/cuda_driver.py", "tools/lib/driver_facts.py", "tools/lib/gpu_compare.py", "tools/lib/gpu_bundle.py",
+                 "tests/gpu/boundaries.toml", "tests/gpu/deviations.toml", "tests/golden/gpu/nvidia-h200/driver-facts.tsv"):
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, to / name)
     (to / "manifest.json").write_text(json.dumps({"commit": commit()}))
     size = size_of(to)
     if size > LIMIT_BYTES:

@@ -44,8 +44,10 @@ AddressKind kind_of(CUmemorytype type) {
   fail(CUDA_ERROR_INVALID_VALUE);
 }
 
-CopySide side_of(const BoxSide& side, const Extent& extent) {
+/// A pitch of 0 means rows without gaps.
+CopySide side_of(BoxSide side, const Extent& extent) {
   const AddressKind kind = kind_of(side.type);
+  if (side.pitch_bytes == 0) side.pitch_bytes = add(side.x_bytes, extent.width_bytes);
   const bool one_row = extent.height == 1 && extent.depth == 1 && side.y == 0 && side.z == 0;
   const bool one_slice = extent.depth == 1 && side.z == 0;
   require(one_row || side.pitch_bytes >= add(side.x_bytes, extent.width_bytes));

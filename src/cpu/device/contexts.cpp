@@ -61,18 +61,20 @@ CUcontext Contexts::make(std::uint32_t device, unsigned flags, unsigned version)
 void Contexts::attach(CUcontext handle) {
   const base::LockGuard lock(mutex_);
   const std::shared_ptr<Context> context = find(handle);
-  require(!context->primary, CUDA_ERROR_INVALID_CONTEXT);
-  ++context->attached;
+  ++(context->primary ? context->retained : context->attached);
 }
 
 void Contexts::detach(CUcontext handle) {
+  std::shared_ptr<Context> context;
   {
     const base::LockGuard lock(mutex_);
-    const std::shared_ptr<Context> context = find(handle);
-    require(!context->primary, CUDA_ERROR_INVALID_CONTEXT);
-    if (--context->attached > 0) return;
+    context = find(handle);
+    if (!context->primary && --context->attached > 0) return;
   }
-  destroy(handle);
+  if (context->primary)
+    release_primary(context->device);
+  else
+    destroy(handle);
 }
 
 CUcontext Contexts::retain_primary(std::uint32_t device) {
@@ -101,8 +103,7 @@ void Contexts::reset_primary(std::uint32_t device) {
     const base::LockGuard lock(mutex_);
     const std::shared_ptr<Context> context = contexts_.find(primaries_[device]);
     ended = std::move(context->state);
-    // Threads that retained it continue with a new context under the same handle.
-    context->state = context->retained > 0 ? make_state(device) : nullptr;
+    context->state = nullptr;
   }
   if (ended != nullptr) tear_down(ended);
 }
@@ -149,6 +150,7 @@ void Contexts::destroy(CUcontext handle) {
     const base::LockGuard lock(mutex_);
     context = contexts_.find(handle);
     require(context != nullptr && !context->primary, CUDA_ERROR_INVALID_CONTEXT);
+    destroyed_[handle] = context->device;
     contexts_.remove(handle);
   }
   tear_down(context->state);
@@ -176,6 +178,12 @@ std::uint32_t Contexts::device_of(CUcontext handle) {
   const std::shared_ptr<Context> context = contexts_.find(handle);
   require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
   return context->device;
+}
+
+std::uint32_t Contexts::device_even_if_destroyed(CUcontext handle) {
+  const base::LockGuard lock(mutex_);
+  if (const auto gone = destroyed_.find(handle); gone != destroyed_.end()) return gone->second;
+  return find(handle)->device;
 }
 
 std::shared_ptr<ContextState> Contexts::current_even_failed() {

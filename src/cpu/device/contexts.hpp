@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -34,13 +35,14 @@ class Contexts {
   /// Throws Failure(CUDA_ERROR_INVALID_CONTEXT) unless it is the handle of a context that a client made.
   void destroy(CUcontext context) QUERN_EXCLUDES(mutex_);
 
-  /// Counts a further use of a context that a client made; detach() destroys it after the last one. Throw
-  /// Failure(CUDA_ERROR_INVALID_CONTEXT).
+  /// Counts a further use of a context; detach() destroys one that a client made after the last use, and
+  /// releases a primary one. Throw Failure(CUDA_ERROR_INVALID_CONTEXT).
   void attach(CUcontext context) QUERN_EXCLUDES(mutex_);
   void detach(CUcontext context) QUERN_EXCLUDES(mutex_);
 
   CUcontext retain_primary(std::uint32_t device) QUERN_EXCLUDES(mutex_);
   void release_primary(std::uint32_t device) QUERN_EXCLUDES(mutex_);
+  /// It is inactive until it is retained again; those who retained it before still release it.
   void reset_primary(std::uint32_t device) QUERN_EXCLUDES(mutex_);
   /// Its flags and whether it is active.
   std::pair<unsigned, bool> primary_state(std::uint32_t device) QUERN_EXCLUDES(mutex_);
@@ -63,6 +65,8 @@ class Contexts {
 
   /// Throws Failure(CUDA_ERROR_INVALID_CONTEXT) unless it is a context's handle.
   std::uint32_t device_of(CUcontext context) QUERN_EXCLUDES(mutex_);
+  /// The same for a context that may have been destroyed: it can be current, and calls that need it fail.
+  std::uint32_t device_even_if_destroyed(CUcontext context) QUERN_EXCLUDES(mutex_);
   /// The state of this thread's current context, also of one that a fault ended. Throws Failure: no current
   /// context, or a destroyed one.
   std::shared_ptr<ContextState> current_even_failed() QUERN_EXCLUDES(mutex_);
@@ -92,6 +96,7 @@ class Contexts {
   base::Mutex mutex_;
   std::uint64_t next_state_id_ QUERN_GUARDED_BY(mutex_) = 1;
   HandleTable<Context> contexts_ QUERN_GUARDED_BY(mutex_);
+  std::map<CUcontext, std::uint32_t> destroyed_ QUERN_GUARDED_BY(mutex_);  ///< devices
   /// By device; the handle stays the same over resets.
   std::vector<CUcontext> primaries_ QUERN_GUARDED_BY(mutex_);
 };

@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "cpu/engine/jobs.hpp"
+
 namespace quern::cpu::device {
 
 /// The CUresult that a cu* function returns. Thrown and caught inside this component only.
@@ -51,10 +53,20 @@ CUresult entry_even_forked(Body&& body) noexcept {
   }
 }
 
-/// The body of every cu* function that needs an initialised driver.
+/// The body of a cu* function that needs an initialised driver, and waits for nothing: host functions may
+/// call it.
+template <class Body>
+CUresult entry_in_host_function(Body&& body) noexcept {
+  return forked() ? CUDA_ERROR_NOT_INITIALIZED : entry_even_forked(std::forward<Body>(body));
+}
+
+/// The body of every other cu* function that needs an initialised driver. Host functions may not call it:
+/// "attempting to use a CUDA API may result in CUDA_ERROR_NOT_PERMITTED" (cuda.h, cuLaunchHostFunc), as a
+/// GPU's driver answers. Otherwise some calls would wait for their own stream.
 template <class Body>
 CUresult entry(Body&& body) noexcept {
-  return forked() ? CUDA_ERROR_NOT_INITIALIZED : entry_even_forked(std::forward<Body>(body));
+  return engine::in_host_function() ? CUDA_ERROR_NOT_PERMITTED
+                                    : entry_in_host_function(std::forward<Body>(body));
 }
 
 }  // namespace quern::cpu::device

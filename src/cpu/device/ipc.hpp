@@ -59,13 +59,13 @@ Handle to_handle(const SharedFile& file) {
   std::memcpy(&handle, &file, sizeof file);
   return handle;
 }
-/// Throws Failure(CUDA_ERROR_INVALID_HANDLE) unless it is one of ours, of that kind.
+/// Throws Failure(otherwise) unless it is one of ours, of that kind.
 template <class Handle>
-SharedFile from_handle(const Handle& handle, SharedKind kind) {
+SharedFile from_handle(const Handle& handle, SharedKind kind, CUresult otherwise) {
   static_assert(sizeof handle == CU_IPC_HANDLE_SIZE);
   SharedFile file;
   std::memcpy(static_cast<void*>(&file), &handle, sizeof file);
-  require(file.kind == kind && file.version == SharedFile{}.version, CUDA_ERROR_INVALID_HANDLE);
+  require(file.kind == kind && file.version == SharedFile{}.version, otherwise);
   return file;
 }
 

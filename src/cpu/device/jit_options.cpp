@@ -14,6 +14,9 @@ std::uint32_t number(void* const& value) noexcept {
   return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(value));
 }
 
+/// Targets with suffixes are a base and the architecture: CU_COMPUTE_ACCELERATED_TARGET_BASE.
+constexpr std::uint32_t kArchitectureMask = 0xffff;
+
 }  // namespace
 
 JitOptions::JitOptions(unsigned count, CUjit_option* options, void** values) {
@@ -27,7 +30,9 @@ JitOptions::JitOptions(unsigned count, CUjit_option* options, void** values) {
         break;
       case CU_JIT_OPTIMIZATION_LEVEL:
         settings_.optimised = number(values[i]) > 0;
-        require(number(values[i]) <= 4);
+        break;
+      case CU_JIT_TARGET:
+        require((number(values[i]) & kArchitectureMask) >= CU_TARGET_COMPUTE_30);
         break;
       case CU_JIT_ERROR_LOG_BUFFER:
         error_log_.buffer = static_cast<char*>(values[i]);

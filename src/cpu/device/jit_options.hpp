@@ -14,8 +14,8 @@ namespace quern::cpu::device {
 /// The options of cuModuleLoadDataEx: two parallel arrays, values cast to pointers; some are written back.
 class JitOptions {
  public:
-  /// Throws Failure(CUDA_ERROR_INVALID_VALUE) for an option that cuda.h does not have, an optimisation level
-  /// above 4, or a log buffer without its size.
+  /// Throws Failure(CUDA_ERROR_INVALID_VALUE) for an option that cuda.h does not have, a target that never
+  /// was one, or a log buffer without its size. An optimisation level above 4 counts as 4.
   JitOptions(unsigned count, CUjit_option* options, void** values);
 
   const ModuleSettings& settings() const noexcept { return settings_; }

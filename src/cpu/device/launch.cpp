@@ -49,7 +49,8 @@ void check_shape(const LaunchRequest& request, const FunctionObject& function) {
   require(function.info().static_shared_bytes + request.dynamic_shared_bytes <= kOptInSharedBytes);
 }
 
-/// The buffer that `extra` describes. CU_LAUNCH_PARAM_END ends it.
+/// The buffer that `extra` describes. CU_LAUNCH_PARAM_END ends it. As on a GPU, a buffer may be shorter than
+/// the parameters, whose rest is then zero here, and not longer.
 void copy_packed(void** extra, std::byte* to, std::uint64_t bytes) {
   const void* buffer = nullptr;
   const std::size_t* size = nullptr;
@@ -62,8 +63,9 @@ void copy_packed(void** extra, std::byte* to, std::uint64_t bytes) {
       fail(CUDA_ERROR_INVALID_VALUE);
   }
   if (bytes == 0) return;
-  require(buffer != nullptr && size != nullptr && *size >= bytes);
-  std::memcpy(to, buffer, bytes);
+  require(buffer != nullptr && size != nullptr && *size > 0);
+  require(*size <= bytes, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  std::memcpy(to, buffer, *size);
 }
 
 std::shared_ptr<const std::byte[]> copy_parameters(const LaunchRequest& request, const KernelInfo& info) {

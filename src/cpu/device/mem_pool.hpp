@@ -63,7 +63,7 @@ class MemPoolObject {
   void write(CUmemPool_attribute attribute, const void* value) QUERN_EXCLUDES(mutex_);
 
   CUmemAccess_flags access(PoolPlace from) QUERN_EXCLUDES(mutex_);
-  /// Throws Failure(CUDA_ERROR_INVALID_VALUE) for flags that the pool cannot have.
+  /// Throws Failure for flags that the pool cannot have.
   void set_access(PoolPlace from, CUmemAccess_flags flags) QUERN_EXCLUDES(mutex_);
 
  private:

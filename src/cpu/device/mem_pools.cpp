@@ -11,6 +11,9 @@
 namespace quern::cpu::device {
 namespace {
 
+/// A pool reserves what is in use, in units that a GPU's driver takes as well.
+constexpr std::uint64_t kReservedUnitBytes = std::uint64_t{32} << 20;
+
 bool is_reuse_flag(CUmemPool_attribute attribute) noexcept {
   return attribute == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
          attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
@@ -50,12 +53,14 @@ void MemPoolObject::read(CUmemPool_attribute attribute, void* value) {
     case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
       number = release_threshold_;
       return;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:  // a pool reserves what is in use
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+      number = engine::round_up(used_bytes_, kReservedUnitBytes);
+      return;
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
       number = used_bytes_;
       return;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-      number = most_reserved_bytes_;
+      number = engine::round_up(most_reserved_bytes_, kReservedUnitBytes);
       return;
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
       number = most_used_bytes_;
@@ -98,10 +103,12 @@ CUmemAccess_flags MemPoolObject::access(PoolPlace from) {
 }
 
 void MemPoolObject::set_access(PoolPlace from, CUmemAccess_flags flags) {
-  require(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  require(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+          CUDA_ERROR_NOT_SUPPORTED);
   // The access of the pool's own place cannot be taken away, nor that to managed memory.
   if (from == place_ || memory_ == PoolMemory::managed)
-    return require(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    return require(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CUDA_ERROR_INVALID_DEVICE);
+  require(from != kHostPlace, CUDA_ERROR_NOT_SUPPORTED);  // the host does not read a device's pool
   const base::LockGuard lock(mutex_);
   access_[from] = flags;
 }

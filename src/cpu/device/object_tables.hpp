@@ -47,7 +47,8 @@ class ObjectTables {
     return std::get<HandleTable<Object>>(tables_).insert(std::move(object));
   }
 
-  /// Throws Failure(CUDA_ERROR_INVALID_HANDLE) for a handle that is stale, of another kind or invented.
+  /// Throws Failure(CUDA_ERROR_INVALID_HANDLE, of graphs CUDA_ERROR_INVALID_VALUE) for a handle that is
+  /// stale, of another kind or invented.
   template <class Handle>
   Pointer<Handle> find(Handle handle) QUERN_EXCLUDES(mutex_) {
     const base::LockGuard lock(mutex_);
@@ -103,9 +104,11 @@ class ObjectTables {
   }
 
  private:
+  /// A GPU's driver answers CUDA_ERROR_INVALID_VALUE for graphs.
   template <class T>
   static std::shared_ptr<T> known(std::shared_ptr<T> object) {
-    require(object != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    constexpr bool kIsGraph = std::is_same_v<T, Graph> || std::is_same_v<T, GraphExec>;
+    require(object != nullptr, kIsGraph ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE);
     return object;
   }
 

@@ -36,6 +36,9 @@ struct ContextState {
   std::atomic<std::uint64_t> stack_bytes{1024};
   std::atomic<std::uint64_t> printf_fifo_bytes{std::uint64_t{1} << 20};
   std::atomic<std::uint64_t> heap_bytes{std::uint64_t{8} << 20};
+  std::atomic<std::uint64_t> pending_launches{
+      2048};                                      ///< of kernels by kernels, which there are not: only kept
+  std::atomic<std::uint64_t> l2_fetch_bytes{64};  ///< a hint that is only kept
   std::atomic<CUfunc_cache> cache_config{CU_FUNC_CACHE_PREFER_NONE};  ///< a hint that is only kept
   /// Set before the objects of the context are released. A call that began earlier checks it after it has
   /// made an object, so that no new object stays behind.

@@ -185,7 +185,7 @@ void plugin_set_log_sink(QuernCpuLogSink sink) {
 void plugin_keep_host_memory() { keep_host_memory(); }
 
 int plugin_release_host_memory(void* address) {
-  const CUresult result = entry([&] { Driver::get().release_kept(address); });
+  const CUresult result = entry_in_host_function([&] { Driver::get().release_kept(address); });
   return result == CUDA_SUCCESS ? 0 : 1;
 }
 
@@ -259,14 +259,14 @@ int plugin_mark_copy_kernel(void* function) try {
 }
 
 std::int32_t plugin_cancel_stream(void* stream) {
-  return entry([&] {
+  return entry_in_host_function([&] {
     Driver& driver = Driver::get();
     driver.scheduler().cancel(driver.stream_of(static_cast<CUstream>(stream)).stream);
   });
 }
 
 std::int32_t plugin_cancel_context() {
-  return entry([] {
+  return entry_in_host_function([] {
     Driver& driver = Driver::get();
     driver.scheduler().cancel(*driver.current()->domain);
   });

@@ -32,8 +32,7 @@ void check(const CUstreamBatchMemOpParams& operation) {
     }
     case CU_STREAM_MEM_OP_WRITE_VALUE_32:
     case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-      require((operation.writeValue.flags &
-               ~static_cast<unsigned>(CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)) == 0);
+      require(operation.writeValue.flags == 0);
       return require(operation.writeValue.address % bytes_of(operation.operation) == 0);
     case CU_STREAM_MEM_OP_BARRIER:
       return require(operation.memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU);

@@ -75,12 +75,17 @@ std::optional<engine::Range> VirtualMemory::reservation_of(CUdeviceptr address) 
   return range;
 }
 
-VirtualMemory::Space& VirtualMemory::space_at(CUdeviceptr address) {
+VirtualMemory::Space* VirtualMemory::find_space(CUdeviceptr address) {
   const auto after = spaces_.upper_bound(address);
-  require(after != spaces_.begin());
+  if (after == spaces_.begin()) return nullptr;
   const auto found = std::prev(after);
-  require(address - found->first < found->second.reservation->bytes());
-  return found->second;
+  return address - found->first < found->second.reservation->bytes() ? &found->second : nullptr;
+}
+
+VirtualMemory::Space& VirtualMemory::space_at(CUdeviceptr address) {
+  Space* const found = find_space(address);
+  require(found != nullptr);
+  return *found;
 }
 
 VirtualMemory::Handle VirtualMemory::create(const CUmemAllocationProp& properties,
@@ -137,10 +142,14 @@ std::shared_ptr<engine::Backing> VirtualMemory::backing(Handle handle) {
 void VirtualMemory::map(CUdeviceptr address, std::uint64_t bytes, Handle handle) {
   const base::LockGuard lock(mutex_);
   Physical& physical = known(handle);
-  require(bytes > 0 && is_aligned(address) && is_aligned(bytes) && bytes <= physical.backing->bytes());
-  Space& space = space_at(address);
+  require(bytes > 0);
+  require(is_aligned(address) && is_aligned(bytes) && bytes <= physical.backing->bytes(),
+          CUDA_ERROR_NOT_SUPPORTED);
+  Space* const found = find_space(address);
+  require(found != nullptr, CUDA_ERROR_NOT_SUPPORTED);
+  Space& space = *found;
   const std::uint64_t at = address - reinterpret_cast<CUdeviceptr>(space.reservation->base());
-  require(bytes <= space.reservation->bytes() - at);
+  require(bytes <= space.reservation->bytes() - at, CUDA_ERROR_NOT_SUPPORTED);
   const auto after = space.chunks.lower_bound(address);
   require(after == space.chunks.end() || after->first - address >= bytes);
   if (after != space.chunks.begin()) {
@@ -182,10 +191,22 @@ VirtualMemory::Chunks VirtualMemory::chunks_in(CUdeviceptr address, std::uint64_
   return found;
 }
 
+VirtualMemory::Chunks VirtualMemory::chunks_within(Space& space, CUdeviceptr address, std::uint64_t bytes) {
+  Chunks found;
+  for (auto& [start, chunk] : space.chunks) {
+    const std::uint64_t length = chunk.allocation->bytes;
+    const bool meets = start < address ? address - start < length : start - address < bytes;
+    if (!meets) continue;
+    require(start >= address && length <= bytes - (start - address));
+    found.push_back(&chunk);
+  }
+  return found;
+}
+
 void VirtualMemory::unmap(CUdeviceptr address, std::uint64_t bytes) {
   const base::LockGuard lock(mutex_);
   Space& space = space_at(address);
-  for (Chunk* const chunk : chunks_in(address, bytes)) {
+  for (Chunk* const chunk : chunks_within(space, address, bytes)) {
     const Handle handle = chunk->handle;
     const CUdeviceptr start = address_of(*chunk->allocation);
     memory_->remove(*chunk->allocation);

@@ -45,7 +45,7 @@ class VirtualMemory {
   std::shared_ptr<engine::Backing> backing(Handle handle) QUERN_EXCLUDES(mutex_);
 
   void map(CUdeviceptr address, std::uint64_t bytes, Handle handle) QUERN_EXCLUDES(mutex_);
-  /// Nothing may run that uses the memory.
+  /// Takes out what is mapped there, perhaps nothing. Nothing may run that uses the memory.
   void unmap(CUdeviceptr address, std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
 
   /// True if a running kernel or copy might lose access to the range by that.
@@ -75,7 +75,11 @@ class VirtualMemory {
   };
   using Chunks = std::vector<Chunk*>;
 
+  /// Null: nothing is reserved there.
+  Space* find_space(CUdeviceptr address) QUERN_REQUIRES(mutex_);
   Space& space_at(CUdeviceptr address) QUERN_REQUIRES(mutex_);
+  /// The chunks in [address, address + bytes), perhaps none; throws Failure if that ends within one.
+  Chunks chunks_within(Space& space, CUdeviceptr address, std::uint64_t bytes) QUERN_REQUIRES(mutex_);
   /// The chunks that lie in [address, address + bytes), which they must fill.
   Chunks chunks_in(CUdeviceptr address, std::uint64_t bytes) QUERN_REQUIRES(mutex_);
   Chunk& chunk_at(CUdeviceptr address) QUERN_REQUIRES(mutex_);

@@ -200,7 +200,6 @@ void enqueue(Driver& driver, const StreamObject& stream, const Work& work) {
 void enqueue_synchronous(Driver& driver, const Work& work) {
   const StreamObject stream = driver.stream_of(nullptr);
   refuse_capturing(stream);
-  refuse_unsafe_call();
   if (std::visit([](const auto& each) { return is_empty(each); }, work)) return;
   submit_synchronous(driver, stream,
                      std::visit([&](const auto& each) { return make_job(driver, each); }, work));

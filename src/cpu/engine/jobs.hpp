@@ -103,6 +103,9 @@ struct HostJob {
   bool after_fault = false;          ///< call it even if a fault has ended the context
 };
 
+/// True on a thread that is in a host function: it may not call the driver, which may wait for it.
+bool in_host_function() noexcept;
+
 /// Waits until memory has a value, which the host, a kernel or another stream writes.
 struct ValueJob {
   enum class Relation : std::uint8_t { at_least, equal, any_bit, no_nor_bit };

@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/floating_point.hpp"
 #include "base/thread.hpp"
@@ -23,10 +24,14 @@ constexpr int kPollCount = 40;
 /// The time between two checks of a value that a stream waits for.
 constexpr std::chrono::microseconds kValueInterval{20};
 
+thread_local bool calls_host_function = false;
+
 /// This may be a thread of the host. An exception would leave the stream without its end, also there.
 void call(const HostJob& job) noexcept {
   const base::FloatingPointScope floating_point;
+  const bool before = std::exchange(calls_host_function, true);
   job.function(job.user);
+  calls_host_function = before;
 }
 
 std::unique_ptr<Fault> lost_memory() {
@@ -58,6 +63,8 @@ void Scheduler::lose_memory(Domain& domain) {
   failed.text = kLostMemory;
   queues_.end_domain(domain, FaultKind::illegal_address, std::move(failed));
 }
+
+bool in_host_function() noexcept { return calls_host_function; }
 
 void Scheduler::carry_out(DeferredActions deferred) {
   for (std::size_t index = 0; index < kGroupCount; ++index) {

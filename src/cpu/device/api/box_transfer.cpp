@@ -35,15 +35,16 @@ CUresult async(const Copy* copy, CUstream stream) {
   });
 }
 
-/// A copy between contexts is ordered after all that both have been given, and before what follows.
+/// A copy between contexts is ordered after all that both have been given, and before what follows. A null
+/// context is the current one.
 void wait_for_peers(Driver& driver, CUcontext to, CUcontext from) {
-  driver.contexts().synchronize_handle(to);
-  if (from != to) driver.contexts().synchronize_handle(from);
+  driver.contexts().synchronize_handle(Contexts::or_current(to));
+  if (from != to) driver.contexts().synchronize_handle(Contexts::or_current(from));
 }
 
 void require_contexts(Driver& driver, CUcontext to, CUcontext from) {
-  driver.contexts().device_of(to);
-  driver.contexts().device_of(from);
+  for (const CUcontext context : {to, from})
+    if (context != nullptr) driver.contexts().device_of(context);
 }
 
 Work peer_copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {

@@ -2,6 +2,8 @@
 // Contexts: made, retained, current.
 #include "cpu/device/cuda_api.hpp"
 
+#include <algorithm>
+
 #include "cpu/device/driver.hpp"
 #include "cpu/device/function_attributes.hpp"
 #include "cpu/device/graph/capture.hpp"
@@ -13,15 +15,35 @@ using namespace quern::cpu::device;
 
 namespace {
 
-/// The limit's place in the context; throws for a limit that this device does not have.
-std::atomic<std::uint64_t>& limit_of(ContextState& state, CUlimit limit) {
+/// A limit's place in the context, and the values that it has.
+struct Limit {
+  std::atomic<std::uint64_t>* place = nullptr;  ///< null: it cannot be set
+  std::uint64_t least = 0;                      ///< without a place, the value
+  std::uint64_t unit = 1;                       ///< values are rounded up to multiples
+  std::uint64_t most = UINT64_MAX;              ///< a larger value is refused
+};
+
+/// Throws for a limit that this device does not have.
+Limit limit_of(ContextState& state, CUlimit limit) {
+  constexpr std::uint64_t kMostStackBytes = 512 * 1024;  // the local memory that a thread may have
+  constexpr std::uint64_t kLeastFifoBytes = 512 * 1024;
+  constexpr std::uint64_t kMostFetchBytes = 128;
   switch (limit) {
     case CU_LIMIT_STACK_SIZE:
-      return state.stack_bytes;
+      return {.place = &state.stack_bytes, .unit = 16, .most = kMostStackBytes};
     case CU_LIMIT_PRINTF_FIFO_SIZE:
-      return state.printf_fifo_bytes;
+      return {.place = &state.printf_fifo_bytes, .least = kLeastFifoBytes};
     case CU_LIMIT_MALLOC_HEAP_SIZE:
-      return state.heap_bytes;
+      return {.place = &state.heap_bytes};
+    case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+      return {.place = &state.pending_launches};
+    case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+      return {.place = &state.l2_fetch_bytes, .most = kMostFetchBytes};
+    case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:  // CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE is 0
+    case CU_LIMIT_CIG_ENABLED:
+      return {.least = 0};
+    case CU_LIMIT_SHMEM_SIZE:
+      return {.least = kOptInSharedBytes};
     default:
       fail(limit < CU_LIMIT_MAX ? CUDA_ERROR_UNSUPPORTED_LIMIT : CUDA_ERROR_INVALID_VALUE);
   }
@@ -172,12 +194,17 @@ CUresult cuCtxDetach(CUcontext context) {
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
-  return entry([&] { Driver::get().contexts().destroy(context); });
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(context != nullptr);
+    driver.contexts().destroy(context);
+  });
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
   return entry([&] {
-    Driver::get().contexts().device_of(context);
+    require(context != nullptr);
+    Driver::get().contexts().device_even_if_destroyed(context);
     context_stack().push_back(context);
   });
 }
@@ -196,7 +223,7 @@ CUresult cuCtxSetCurrent(CUcontext context) {
   return entry([&] {
     Driver& driver = Driver::get();
     std::vector<CUcontext>& stack = context_stack();
-    if (context != nullptr) driver.contexts().device_of(context);
+    if (context != nullptr) driver.contexts().device_even_if_destroyed(context);
     if (!stack.empty()) stack.pop_back();
     if (context != nullptr) stack.push_back(context);
   });
@@ -215,8 +242,8 @@ CUresult cuCtxGetDevice(CUdevice* device) {
   return entry([&] {
     Driver& driver = Driver::get();
     require(device != nullptr);
-    require(!context_stack().empty(), CUDA_ERROR_INVALID_CONTEXT);
-    *device = static_cast<CUdevice>(driver.contexts().device_of(context_stack().back()));
+    *device =
+        static_cast<CUdevice>(driver.contexts().device_even_if_destroyed(Contexts::or_current(nullptr)));
   });
 }
 
@@ -307,7 +334,9 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam* param, CUexecAffinityType typ
   return entry([&] {
     Driver::get().current();
     require(param != nullptr && type >= 0 && type < CU_EXEC_AFFINITY_TYPE_MAX);
-    fail(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);  // as cuDeviceGetExecAffinitySupport says
+    // Every context may use all multiprocessors.
+    param->type = CU_EXEC_AFFINITY_TYPE_SM_COUNT;
+    param->param.smCount.val = Driver::get().scheduler().worker_count();
   });
 }
 
@@ -350,14 +379,20 @@ CUresult cuCtxGetLimit(std::size_t* value, CUlimit limit) {
   return entry([&] {
     const auto state = Driver::get().current();
     require(value != nullptr);
-    *value = limit_of(*state, limit).load(std::memory_order_relaxed);
+    const Limit found = limit_of(*state, limit);
+    *value = found.place == nullptr ? found.least : found.place->load(std::memory_order_relaxed);
   });
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
   return entry([&] {
     const auto state = Driver::get().current();
-    limit_of(*state, limit).store(value, std::memory_order_relaxed);
+    const Limit found = limit_of(*state, limit);
+    refuse_unsafe_call();
+    require(found.place != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
+    require(value <= found.most);
+    const std::uint64_t rounded = value + (found.unit - value % found.unit) % found.unit;
+    found.place->store(std::max(rounded, found.least), std::memory_order_relaxed);
   });
 }
 

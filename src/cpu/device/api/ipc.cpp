@@ -35,7 +35,7 @@ CUresult open_memory(CUdeviceptr* pointer, const CUipcMemHandle& handle, unsigne
     Driver& driver = Driver::get();
     const auto context = driver.current();
     require(pointer != nullptr && flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-    const SharedFile file = from_handle(handle, SharedKind::memory);
+    const SharedFile file = from_handle(handle, SharedKind::memory, CUDA_ERROR_INVALID_VALUE);
     // As with libcuda, a process does not open its own.
     require(file.owner() != this_process(), CUDA_ERROR_INVALID_CONTEXT);
     *pointer = driver.opened_memory().open(driver.memory(), file,
@@ -102,7 +102,7 @@ CUresult cuIpcOpenEventHandle(CUevent* event, CUipcEventHandle handle) {
     Driver& driver = Driver::get();
     const auto context = driver.current();
     require(event != nullptr);
-    const SharedFile file = from_handle(handle, SharedKind::event);
+    const SharedFile file = from_handle(handle, SharedKind::event, CUDA_ERROR_MAP_FAILED);
     // As with libcuda, a process does not open its own.
     require(file.owner() != this_process(), CUDA_ERROR_INVALID_CONTEXT);
     auto object = std::make_shared<EventObject>();
@@ -174,12 +174,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr* pointer, CUmemoryPool pool, CUmemPo
     const auto context = driver.current();
     const auto object = find_pool(driver, pool);
     require(pointer != nullptr && data != nullptr && object->origin().has_value());
-    SharedFile file;
-    try {
-      file = from_handle(*data, SharedKind::pooled);
-    } catch (const Failure&) {
-      fail(CUDA_ERROR_INVALID_VALUE);
-    }
+    const SharedFile file = from_handle(*data, SharedKind::pooled, CUDA_ERROR_INVALID_VALUE);
     require(file.owner() == object->origin()->owner() && file.pool == object->origin()->pool);
     const auto allocation =
         import_memory(driver.memory(), file, {AllocationKind::pooled, context->id, driver.device_count()});

@@ -40,7 +40,10 @@ namespace {
 /// Each text is checked before they are linked, so that errors name the text that contains them.
 void check(const LinkObject& link, const LinkText& text) QUERN_REQUIRES(link.mutex) {
   Expected<ptx::Module> module = ptx::parse(text.ptx, text.name);
-  if (!module) refuse(link, CUDA_ERROR_INVALID_PTX, module.errors());
+  if (!module)
+    refuse(link, begins_as_ptx(text.ptx) ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_INVALID_IMAGE,
+           module.errors());
+  if (const std::optional<Refusal> refusal = check_target(*module)) refuse(link, *refusal);
   if (const Expected<void> verified = ptx::verify(*module, text.name); !verified)
     refuse(link, CUDA_ERROR_INVALID_PTX, verified.errors());
 }
@@ -93,11 +96,29 @@ void add(LinkObject& link, CUjitInputType type, std::string_view bytes, const st
              "compile without -dlto, to PTX");
     case CU_JIT_INPUT_CUBIN:
     case CU_JIT_NUM_INPUT_TYPES:
+      if (container_of(bytes) != Container::elf)
+        refuse(link, CUDA_ERROR_INVALID_IMAGE, name, "the input is no machine code for a GPU (cubin)",
+               "link the PTX of the module instead");
       refuse(link, CUDA_ERROR_NO_BINARY_FOR_GPU, name,
              "the input is machine code for a GPU (cubin); the CPU device links PTX",
              "link the PTX of the module instead");
   }
   link.has_input = true;
+}
+
+/// Throws Failure after writing the reason to the log.
+std::string linked_text(const LinkObject& link) QUERN_REQUIRES(link.mutex) {
+  if (link.texts.empty()) return ".version 8.0\n.target sm_80\n.address_size 64\n";
+  const Expected<ptx::Module> module = link_texts(link.texts, link.options.settings());
+  if (!module) refuse(link, CUDA_ERROR_INVALID_SOURCE, module.errors());
+  std::string text = ptx::print(*module);
+  const std::variant<LoadablePtx, Refusal> loadable = read_ptx(text);
+  if (const auto* refusal = std::get_if<Refusal>(&loadable)) {
+    // Each text is sound by itself: something that one of them calls is lacking.
+    const bool lacking = refusal->result == CUDA_ERROR_INVALID_PTX;
+    refuse(link, lacking ? CUDA_ERROR_INVALID_SOURCE : refusal->result, refusal->diagnostics);
+  }
+  return text;
 }
 
 }  // namespace
@@ -126,7 +147,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
     static_cast<void>(JitOptions(count, options, values));  // hints for each input mean nothing here
     const std::string content = read_file(path);
     const base::LockGuard lock(link->mutex);
-    require(link->linked.empty(), CUDA_ERROR_INVALID_HANDLE);
+    require(link->linked.empty());
     add(*link, type, content, path);
   });
 }
@@ -149,7 +170,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, st
     require(data != nullptr && bytes > 0 && type >= CU_JIT_INPUT_CUBIN && type < CU_JIT_NUM_INPUT_TYPES);
     static_cast<void>(JitOptions(count, options, values));  // hints for each input mean nothing here
     const base::LockGuard lock(link->mutex);
-    require(link->linked.empty(), CUDA_ERROR_INVALID_HANDLE);
+    require(link->linked.empty());
     add(*link, type, {static_cast<const char*>(data), bytes}, name != nullptr ? name : "<input>");
   });
 }
@@ -161,17 +182,10 @@ CUresult cuLinkComplete(CUlinkState state, void** image, std::size_t* bytes) {
     const auto link = driver.find(state);
     require(image != nullptr);
     const base::LockGuard lock(link->mutex);
-    require(link->has_input);
-    if (link->linked.empty()) {
-      const Expected<ptx::Module> module = link_texts(link->texts, link->options.settings());
-      if (!module) refuse(*link, CUDA_ERROR_INVALID_PTX, module.errors());
-      std::string text = ptx::print(*module);
-      const std::variant<LoadablePtx, Refusal> loadable = read_ptx(text);
-      if (const auto* refusal = std::get_if<Refusal>(&loadable)) refuse(*link, *refusal);
-      link->linked = std::move(text);
-      link->options.write_error_log({});
-      link->options.write_info_log({});
-    }
+    require(link->linked.empty(), CUDA_ERROR_INVALID_HANDLE);  // a link is completed once
+    link->linked = linked_text(*link);
+    link->options.write_error_log({});
+    link->options.write_info_log({});
     *image = link->linked.data();
     if (bytes != nullptr) *bytes = link->linked.size() + 1;
   });

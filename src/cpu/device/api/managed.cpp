@@ -194,7 +194,13 @@ void range_attribute(void* data, std::size_t bytes, CUmem_range_attribute attrib
 }  // namespace
 
 CUresult cuMemAdvise_v2(CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice, CUmemLocation location) {
-  return advise(pointer, bytes, advice, location);
+  return entry([&] {
+    const Driver& driver = Driver::get();
+    require(location.type != CU_MEM_LOCATION_TYPE_INVALID);
+    require(location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+            (location.id >= 0 && static_cast<std::uint32_t>(location.id) < driver.device_count()));
+    return advise(pointer, bytes, advice, location);
+  });
 }
 CUresult cuMemAdvise(CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice, CUdevice device) {
   return advise(pointer, bytes, advice, location_of(device));

@@ -32,11 +32,18 @@ std::byte* allocate(AllocationKind kind, std::size_t bytes, unsigned flags) {
   return allocation->base;
 }
 
-/// Waits for work that may use the memory, as on a GPU, where freeing synchronises.
+/// Memory of other contexts is freed as well, and without a current context.
+void require_current_works(Driver& driver) {
+  const std::vector<CUcontext>& stack = context_stack();
+  if (!stack.empty() && stack.back() != nullptr) driver.current();
+}
+
+/// Waits for work that may use the memory, as on a GPU, where freeing synchronises. Null is no error.
 void release(std::initializer_list<AllocationKind> kinds, const void* base) {
   Driver& driver = Driver::get();
-  const auto state = driver.current();
+  require_current_works(driver);
   refuse_unsafe_call();
+  if (base == nullptr) return;
   const auto allocation = driver.memory().find(base);
   require(allocation != nullptr && allocation->base == base &&
           std::find(kinds.begin(), kinds.end(), allocation->kind) != kinds.end());
@@ -108,6 +115,11 @@ CUresult cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
     constexpr unsigned kKnown =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     require(pointer != nullptr && (flags & ~kKnown) == 0);
+    if (bytes == 0) {
+      Driver::get().current();
+      *pointer = nullptr;
+      return;
+    }
     *pointer = allocate(AllocationKind::host, bytes, flags);
   });
 }

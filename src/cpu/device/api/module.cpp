@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/graph/capture.hpp"
 #include "cpu/device/jit_options.hpp"
 #include "cpu/device/launch.hpp"
 #include "cpu/device/library.hpp"
@@ -45,8 +46,14 @@ void apply(LaunchRequest& request, const CUlaunchAttribute& attribute) {
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
       return;
-    default:
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
       fail(CUDA_ERROR_NOT_SUPPORTED);
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
   }
 }
 
@@ -65,6 +72,7 @@ CUresult cuModuleUnload(CUmodule module) {
   return entry([&] {
     Driver& driver = Driver::get();
     driver.current();
+    refuse_unsafe_call();
     const auto object = driver.find(module);
     require(!object->of_library, CUDA_ERROR_NOT_PERMITTED);
     driver.scheduler().synchronize(*object->context->domain);
@@ -76,7 +84,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   return entry([&] {
     Driver& driver = Driver::get();
     driver.current();
-    require(function != nullptr && name != nullptr);
+    require(function != nullptr && name != nullptr && *name != '\0');
     *function = function_named(driver, module, name);
   });
 }
@@ -131,6 +139,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_t* bytes, CUmodule
     require(name != nullptr && (pointer != nullptr || bytes != nullptr));
     const auto object = driver.find(module);
     const auto found = object->variables.find(std::string_view(name));
+    require(!object->shared->kernels_by_name.contains(name));
     require(found != object->variables.end(), CUDA_ERROR_NOT_FOUND);
     if (pointer != nullptr) *pointer = reinterpret_cast<CUdeviceptr>(found->second.address);
     if (bytes != nullptr) *bytes = found->second.bytes;
@@ -193,7 +202,8 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsi
     require(count == 1, CUDA_ERROR_NOT_SUPPORTED);  // grids of several devices cannot wait for each other
     const CUDA_LAUNCH_PARAMS& given = launches[0];
     require(given.hStream != nullptr && given.hStream != CU_STREAM_LEGACY &&
-            given.hStream != CU_STREAM_PER_THREAD);
+                given.hStream != CU_STREAM_PER_THREAD,
+            CUDA_ERROR_INVALID_HANDLE);
     LaunchRequest request{{given.gridDimX, given.gridDimY, given.gridDimZ},
                           {given.blockDimX, given.blockDimY, given.blockDimZ},
                           given.sharedMemBytes,

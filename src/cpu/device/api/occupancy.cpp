@@ -94,8 +94,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, CUfunction 
     driver.current();
     require(bytes != nullptr && blocks > 0 && block_size > 0);
     const auto object = find_function(driver, function);
-    *bytes = 0;
-    if (blocks > active_blocks(*object, block_size, 0)) return;
+    require(blocks <= active_blocks(*object, block_size, 0));
     const std::uint64_t each = kSharedPerSmBytes / static_cast<std::uint64_t>(blocks);
     const std::uint64_t taken = kReservedSharedBytes + object->info().static_shared_bytes;
     *bytes = std::min<std::uint64_t>(each - std::min(each, taken),

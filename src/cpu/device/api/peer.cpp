@@ -32,7 +32,6 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
     const auto context = driver.current();
     require(flags == 0);
     const auto other = driver.contexts().state_of(peer);
-    require(other != context, CUDA_ERROR_INVALID_CONTEXT);
     require(other->device != context->device, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     const quern::base::LockGuard lock(context->peers_mutex);
     require(context->peers.insert(other->id).second, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);

@@ -80,12 +80,22 @@ PoolPlace place_of(Driver& driver, const CUmemLocation& location) {
   }
 }
 
-/// Ends an allocation of a pool, of cuMemAlloc or of cuMemAllocManaged, but not its memory; null if it is
-/// none.
+/// Ends an allocation of a pool or of cuMemAlloc, but not its memory; null if it is none. Managed memory of
+/// no pool is not freed in the order of a stream.
 std::shared_ptr<engine::Allocation> take_out(Driver& driver, const void* pointer) {
+  const auto found = driver.memory().find(pointer);
+  require(found == nullptr || found->base != pointer || found->kind != AllocationKind::managed ||
+              found->charge != nullptr,
+          CUDA_ERROR_NOT_SUPPORTED);
   for (const AllocationKind kind : {AllocationKind::pooled, AllocationKind::device, AllocationKind::managed})
     if (auto allocation = driver.memory().remove(pointer, kind)) return allocation;
   return nullptr;
+}
+
+/// For functions that answer CUDA_ERROR_INVALID_VALUE where others answer CUDA_ERROR_INVALID_DEVICE.
+void require_known_device(const Driver& driver, const CUmemLocation& location) {
+  require(location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+          (location.id >= 0 && static_cast<std::uint32_t>(location.id) < driver.device_count()));
 }
 
 struct PoolId {
@@ -163,6 +173,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   return entry([&] {
     Driver& driver = Driver::get();
     require(pool != nullptr && properties != nullptr && properties->win32SecurityAttributes == nullptr);
+    require_known_device(driver, properties->location);
     const PoolId id = id_of(driver, &properties->location, properties->allocType);
     const bool is_shared = properties->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     require(!is_shared || (id.memory == PoolMemory::pinned && id.place != kHostPlace));
@@ -197,6 +208,7 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLo
     Driver& driver = Driver::get();
     const auto object = find_pool(driver, pool);
     require(flags != nullptr && location != nullptr);
+    require_known_device(driver, *location);
     *flags = object->access(place_of(driver, *location));
   });
 }

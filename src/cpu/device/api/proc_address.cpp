@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/limits.hpp"
 #include "cpu/device/private_tables.hpp"
 #include "cpu/device/thread_streams.hpp"
 #include "driver/function_facts.hpp"
@@ -86,8 +87,10 @@ const Addresses kAddresses[] = {
 
 void* find_address(std::string_view name, int cuda_version, cuuint64_t flags,
                    CUdriverProcAddressQueryResult& status) {
-  const VersionFound found = quern::driver::find_version(name, cuda_version);
-  if (found.function == nullptr) {
+  // A negative version is no bound.
+  const VersionFound found =
+      quern::driver::find_version(name, cuda_version < 0 ? kDriverVersion : cuda_version);
+  if (found.function == nullptr || !found.name_known) {  // names with a version are no names here
     status =
         found.name_known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     return nullptr;
@@ -106,6 +109,7 @@ CUresult get_proc_address(const char* symbol, void** function, int cuda_version,
     constexpr cuuint64_t kKnown =
         CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     require(symbol != nullptr && function != nullptr && (flags & ~kKnown) == 0);
+    require(cuda_version <= kDriverVersion);
     CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
     *function = find_address(symbol, cuda_version, flags, found);
     if (status != nullptr) *status = found;

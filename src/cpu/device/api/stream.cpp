@@ -85,16 +85,18 @@ CUresult cuStreamSynchronize(CUstream stream) {
     Driver& driver = Driver::get();
     const StreamObject its_stream = driver.stream_of_even_failed(stream);
     refuse_capturing(its_stream);
+    refuse_unsafe_call();
     driver.scheduler().synchronize(its_stream.stream);
     check_fault(*its_stream.context);
   });
 }
 
 CUresult cuStreamQuery(CUstream stream) {
-  return entry([&] {
+  return entry_in_host_function([&] {
     Driver& driver = Driver::get();
     const StreamObject its_stream = driver.stream_of(stream);
     refuse_capturing(its_stream);
+    refuse_unsafe_call();
     require(driver.scheduler().idle(*its_stream.stream), CUDA_ERROR_NOT_READY);
     check_fault(*its_stream.context);
   });
@@ -170,7 +172,7 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) 
     require(object->context == its_stream.context, CUDA_ERROR_INVALID_HANDLE);
     refuse_shared_node(its_stream, *object, external);
     if (capture_record(driver, its_stream, event, object, external)) return;
-    require(!external);  // cuda.h: for streams that capture
+    require(!external, CUDA_ERROR_ILLEGAL_STATE);  // it is for streams that capture
     record_event(driver, *object, its_stream.stream);
   });
 }
@@ -180,6 +182,7 @@ CUresult cuEventQuery(CUevent event) {
     Driver& driver = Driver::get();
     const auto object = driver.find(event);
     refuse_captured(*object);
+    refuse_unsafe_call();
     const AwaitedPoint point = awaited_point(*object);
     require(point.own != nullptr ? driver.scheduler().is_passed(*point.own) : is_reached(point),
             CUDA_ERROR_NOT_READY);
@@ -192,6 +195,7 @@ CUresult cuEventSynchronize(CUevent event) {
     Driver& driver = Driver::get();
     const auto object = driver.find(event);
     refuse_captured(*object);
+    refuse_unsafe_call();
     wait_for(driver, *object, awaited_point(*object));
     check_fault(*object->context);
   });
@@ -204,6 +208,7 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) 
     const auto first = driver.find(start);
     const auto last = driver.find(end);
     require(((first->flags | last->flags) & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
+    require(first->context == last->context, CUDA_ERROR_INVALID_HANDLE);
     refuse_captured(*first);
     refuse_captured(*last);
     const auto from = point_of(*first);

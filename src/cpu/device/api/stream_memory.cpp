@@ -55,6 +55,13 @@ CUresult write_value(CUstream stream, CUdeviceptr address, std::uint64_t value, 
   return run(stream, {&operation, 1}, 0);
 }
 
+/// The first versions let a write overtake others, which it need not.
+CUresult old_write_value(CUstream stream, CUdeviceptr address, std::uint64_t value, unsigned flags,
+                         CUstreamBatchMemOpType type) {
+  constexpr unsigned kHint = CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
+  return write_value(stream, address, value, flags & ~kHint, type);
+}
+
 struct Callback {
   CUstreamCallback function = nullptr;
   CUstream stream = nullptr;
@@ -82,13 +89,13 @@ CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t
   return wait_value(stream, address, value, flags, CU_STREAM_MEM_OP_WAIT_VALUE_64);
 }
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
-  return write_value(stream, address, value, flags, CU_STREAM_MEM_OP_WRITE_VALUE_32);
+  return old_write_value(stream, address, value, flags, CU_STREAM_MEM_OP_WRITE_VALUE_32);
 }
 CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
   return write_value(stream, address, value, flags, CU_STREAM_MEM_OP_WRITE_VALUE_32);
 }
 CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
-  return write_value(stream, address, value, flags, CU_STREAM_MEM_OP_WRITE_VALUE_64);
+  return old_write_value(stream, address, value, flags, CU_STREAM_MEM_OP_WRITE_VALUE_64);
 }
 CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
   return write_value(stream, address, value, flags, CU_STREAM_MEM_OP_WRITE_VALUE_64);

@@ -147,7 +147,7 @@ CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
   return entry([&] {
     Driver& driver = Driver::get();
     const StreamObject target = driver.stream_of(to), source = driver.stream_of(from);
-    require(target.context == source.context, CUDA_ERROR_INVALID_HANDLE);
+    require(target.context == source.context);
     target.stream->set_priority(source.stream->priority());
     all().set(target.stream, all().get(source.stream));
   });

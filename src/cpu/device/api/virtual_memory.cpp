@@ -16,7 +16,6 @@
 
 using namespace quern::cpu::device;
 using quern::cpu::engine::Backing;
-using quern::cpu::engine::kPageBytes;
 
 namespace {
 
@@ -58,10 +57,13 @@ AccessTable access_table(const Driver& driver, const CUmemAccessDesc* descriptio
   require(descriptions != nullptr && count > 0);
   AccessTable table;
   for (std::size_t i = 0; i < count; ++i) {
+    const CUmemLocation& location = descriptions[i].location;
+    require(location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+            (location.id >= 0 && static_cast<std::uint32_t>(location.id) < driver.device_count()));
     const CUmemAccess_flags flags = descriptions[i].flags;
     require(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
             flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    table[place_of(driver, descriptions[i].location)] = flags;
+    table[place_of(driver, location)] = flags;
   }
   return table;
 }
@@ -90,11 +92,12 @@ CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllo
 }
 
 /// The address is a wish, which is not granted.
-CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t bytes, std::size_t alignment, CUdeviceptr,
+CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t bytes, std::size_t alignment, CUdeviceptr wish,
                              unsigned long long flags) {
   return entry([&] {
     Driver& driver = Driver::get();
-    require(pointer != nullptr && bytes > 0 && bytes % kPageBytes == 0 && flags == 0);
+    require(pointer != nullptr && bytes > 0 && bytes % kVirtualGranularity == 0 && flags == 0);
+    require(wish % kVirtualGranularity == 0);
     require(alignment == 0 || std::has_single_bit(alignment));
     *pointer = driver.virtual_memory().reserve(bytes, alignment);
     note_object();
@@ -148,7 +151,9 @@ CUresult cuMemMap(CUdeviceptr pointer, std::size_t bytes, std::size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
   return entry([&] {
     Driver& driver = Driver::get();
-    require(offset == 0 && flags == 0);
+    require(flags == 0);
+    driver.virtual_memory().properties(handle);  // no such handle comes before the rest
+    require(offset == 0, CUDA_ERROR_NOT_SUPPORTED);
     driver.virtual_memory().map(pointer, bytes, handle);
   });
 }
@@ -203,9 +208,9 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
     require(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
     const int descriptor =
         ::fcntl(static_cast<int>(reinterpret_cast<std::intptr_t>(shared)), F_DUPFD_CLOEXEC, 0);
-    require(descriptor >= 0);
+    require(descriptor >= 0, CUDA_ERROR_UNKNOWN);
     auto backing = Backing::adopt(descriptor);
-    require(backing != nullptr);
+    require(backing != nullptr, CUDA_ERROR_UNKNOWN);
     const CUmemAllocationProp properties = imported_properties(driver, *backing);
     *handle = driver.virtual_memory().create(properties, std::move(backing));
     note_object();

@@ -172,6 +172,7 @@ void refuse_captured(EventObject& event) {
   }
   if (captured == nullptr) return;
   const base::LockGuard lock(graph_mutex());
+  require(!captured->capture->ended);
   captured->capture->invalid = true;
   fail(CUDA_ERROR_CAPTURED_EVENT);
 }
@@ -212,13 +213,16 @@ bool capture_wait(Driver& driver, const StreamObject& stream, CUevent handle,
   const base::LockGuard lock(graph_mutex());
   Capturing* const found = find(*stream.stream);
   if (captured == nullptr || captured->capture->ended) {
-    require(found != nullptr, CUDA_ERROR_CAPTURED_EVENT);
+    require(found != nullptr);  // the capture that recorded the event has ended
     found->capture->invalid = true;
     fail(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   }
   require_valid(*captured->capture);
   if (found == nullptr) {
-    require(stream.stream != stream.context->domain->legacy_stream(), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    if (stream.stream == stream.context->domain->legacy_stream()) {
+      captured->capture->invalid = true;
+      fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    }
     all().push_back({stream, captured->capture, captured->nodes, {}, {}});
     note_count();
     return true;
@@ -256,9 +260,14 @@ CUgraph end_capture(Driver& driver, const StreamObject& stream) {
   Capturing* const found = find(*stream.stream);
   require(found != nullptr, CUDA_ERROR_ILLEGAL_STATE);
   const std::shared_ptr<Capture> capture = found->capture;
-  require(capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED || capture->thread == std::this_thread::get_id(),
+  // Any thread may end a capture that is of no use any more.
+  require(capture->invalid || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED ||
+              capture->thread == std::this_thread::get_id(),
           CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-  require(capture->origin == stream.stream.get(), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+  if (capture->origin != stream.stream.get()) {
+    capture->invalid = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+  }
   const bool joined = is_joined(*capture, found->dependencies);
   const bool valid = joined && !capture->invalid;
   graph = close(driver, *capture, valid);

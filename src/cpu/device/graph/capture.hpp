@@ -34,7 +34,8 @@ void refuse_capturing(const StreamObject& stream);
 void refuse_capturing(const ContextState& context);
 /// For a call that may be unsafe while streams capture: throws Failure if the capture modes forbid it.
 void refuse_unsafe_call();
-/// For a call that asks about the work before an event: throws Failure if a capture recorded it.
+/// For a call that asks about the work before an event: throws Failure if a capture recorded it, which the
+/// call then invalidates unless it has ended.
 void refuse_captured(EventObject& event);
 
 /// True if the event is recorded in a capture, so that nothing is left to do. Throws Failure.

@@ -289,6 +289,19 @@ void launch(Driver& driver, const std::shared_ptr<GraphExec>& exec,
   }
 }
 
+namespace {
+
+/// Both the memory operands at instantiation and the new ones must be one-dimensional, and their mappings
+/// stay (cuda.h, cuGraphExecMemcpyNodeSetParams).
+bool is_one_row(const CopyWork& work) { return work.height == 1 && work.depth == 1; }
+bool is_on_host(Driver& driver, const CopySide& side) {
+  const auto allocation = driver.memory().find(side.address);
+  if (allocation == nullptr) return side.kind != AddressKind::device;
+  return !engine::is_device_memory(allocation->kind);
+}
+
+}  // namespace
+
 GraphNode& counterpart(const GraphExec& exec, const GraphNode& node) {
   GraphNode* const found = find_copy(*exec.graph, node.id);
   require(found != nullptr);
@@ -306,8 +319,16 @@ std::shared_ptr<Graph> detach_from_launch(Driver& driver, GraphExec& exec) {
   return std::exchange(exec.graph, copy);
 }
 
-void exchange(GraphNode& node, NodeContents& contents) {
+void exchange(Driver& driver, GraphNode& node, NodeContents& contents) {
   require(type_of(node.contents) == type_of(contents));
+  if (const auto* const copy = std::get_if<CopyNode>(&node.contents)) {
+    const auto& other = std::get<CopyNode>(contents);
+    require(is_one_row(copy->work) && is_one_row(other.work));
+    require(is_on_host(driver, copy->work.source) == is_on_host(driver, other.work.source));
+    require(is_on_host(driver, copy->work.destination) == is_on_host(driver, other.work.destination));
+  }
+  if (const auto* const fill = std::get_if<FillNode>(&node.contents))
+    require(fill->work.height == 1 && std::get<FillNode>(contents).work.height == 1);
   require(compare_contents(node.contents, contents) == CU_GRAPH_EXEC_UPDATE_SUCCESS);
   std::swap(node.contents, contents);
 }

@@ -44,7 +44,7 @@ GraphNode& counterpart(const GraphExec& exec, const GraphNode& node);
 std::shared_ptr<Graph> detach_from_launch(Driver& driver, GraphExec& exec);
 
 /// Exchanges what a node does. Throws Failure for a change that CUDA does not allow.
-void exchange(GraphNode& node, NodeContents& contents);
+void exchange(Driver& driver, GraphNode& node, NodeContents& contents);
 
 /// Takes over what the nodes of `graph` do, if it has the same nodes and dependencies; otherwise changes
 /// nothing. `replaced`: what the nodes did.

@@ -123,6 +123,17 @@ std::shared_ptr<Graph> make_graph(Driver& driver, bool owned) {
   return graph;
 }
 
+namespace {
+
+bool frees(const Graph& graph, CUdeviceptr pointer) {
+  return std::ranges::any_of(graph.nodes, [&](const auto& node) {
+    const auto* const free = std::get_if<FreeNode>(&node->contents);
+    return free != nullptr && free->pointer == pointer;
+  });
+}
+
+}  // namespace
+
 GraphNode& add_node(Driver& driver, Graph& graph, const std::vector<Edge>& dependencies,
                     NodeContents contents) {
   for (const Edge& edge : dependencies) {
@@ -131,6 +142,7 @@ GraphNode& add_node(Driver& driver, Graph& graph, const std::vector<Edge>& depen
             1);
   }
   require(!is_in_body(graph) || may_be_in_body(contents), CUDA_ERROR_NOT_SUPPORTED);
+  if (const auto* const free = std::get_if<FreeNode>(&contents)) require(!frees(graph, free->pointer));
   const std::shared_ptr<GraphNode> node =
       insert_node(driver, graph, std::move(contents), graph.handle != nullptr);
   for (const Edge& edge : dependencies) add_edge(*edge.node, *node, edge.data);

@@ -53,7 +53,7 @@ void check_attribute(CUkernelNodeAttrID id, const CUkernelNodeAttrValue& value) 
 /// `func`, or without it `kern` in `ctx`, by default the current context.
 CUfunction function_handle(Driver& driver, const CUDA_KERNEL_NODE_PARAMS& params) {
   if (params.func != nullptr) return params.func;
-  require(params.kern != nullptr);
+  require(params.kern != nullptr, CUDA_ERROR_INVALID_HANDLE);
   const auto kernel = driver.find(params.kern);
   const auto context = driver.contexts().state_of(Contexts::or_current(params.ctx));
   check_fault(*context);
@@ -100,6 +100,7 @@ CopyNode copy_contents(Driver& driver, const CUDA_MEMCPY3D& box, CUcontext conte
 FillNode fill_contents(Driver& driver, const CUDA_MEMSET_NODE_PARAMS_v2& params) {
   check_context(driver, params.ctx);
   require(params.elementSize == 1 || params.elementSize == 2 || params.elementSize == 4);
+  require(params.width > 0 && params.height > 0);
   FillNode node;
   node.params = params;
   node.work.destination = params.dst;

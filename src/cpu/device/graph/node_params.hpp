@@ -19,6 +19,7 @@ NodeContents node_of(Driver& driver, const Work& work);
 HostNode host_contents(const CUDA_HOST_NODE_PARAMS_v2& params);
 template <class Node>
 Node event_contents(Driver& driver, CUevent event) {
+  require(event != nullptr);
   auto found = driver.find(event);
   // A graph keeps no ticket for the records of other processes.
   require(found->shared == nullptr, CUDA_ERROR_NOT_SUPPORTED);

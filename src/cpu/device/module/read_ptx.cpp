@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/thread.hpp"
 #include "cache/memory_cache.hpp"
 #include "cpu/device/driver.hpp"
+#include "cpu/device/limits.hpp"
 #include "cpu/device/module/bundled.hpp"
 #include "cpu/device/module/container.hpp"
 #include "cpu/device/module/linking.hpp"
@@ -22,7 +24,10 @@
 namespace quern::cpu::device {
 namespace {
 
-constexpr std::uint32_t kMaxPtxMajor = 9;
+/// The PTX ISA of the toolkit that the driver's version names: 9.4 of 13.4.
+constexpr std::pair<std::uint32_t, std::uint32_t> kMaxPtxVersion{9, kDriverVersion % 1000 / 10};
+/// "PTX ISA Version 1.0" is the first of the "Release History".
+constexpr std::pair<std::uint32_t, std::uint32_t> kMinPtxVersion{1, 0};
 constexpr std::uint64_t kMaxConstantBytes = 65536;
 constexpr std::string_view kFileName = "<ptx>";
 
@@ -48,17 +53,24 @@ std::string capability_text(std::uint32_t capability) {
   return fmt::format("{}.{}", capability / 10, capability % 10);
 }
 
+}  // namespace
+
 std::optional<Refusal> check_target(const ptx::Module& module) {
-  if (module.version_major > kMaxPtxMajor)
+  const std::pair version(module.version_major, module.version_minor);
+  if (version > kMaxPtxVersion)
     return refuse(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "ptx-version",
-                  fmt::format("PTX .version {}.{} is newer than this device reads (up to {}.x)",
-                              module.version_major, module.version_minor, kMaxPtxMajor),
+                  fmt::format("PTX .version {}.{} is newer than this device reads (up to {}.{})",
+                              version.first, version.second, kMaxPtxVersion.first, kMaxPtxVersion.second),
                   "compile with an older toolkit, or lower .version where nothing newer is used");
+  if (version < kMinPtxVersion)
+    return refuse(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "ptx-version",
+                  fmt::format("there is no PTX .version {}.{}", version.first, version.second),
+                  "name the version that the text is written in");
   const std::string target = module.sm_suffix == '\0' ? fmt::format("sm_{}", module.sm)
                                                       : fmt::format("sm_{}{}", module.sm, module.sm_suffix);
   const std::uint32_t capability = compute_capability();
   if (!runs_target(module, capability))
-    return refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "ptx-target",
+    return refuse(CUDA_ERROR_INVALID_PTX, "ptx-target",
                   fmt::format("the PTX is for {}; the CPU device has compute capability {}", target,
                               capability_text(capability)),
                   fmt::format("compile for compute_{} or an older architecture without suffix, or let "
@@ -70,6 +82,8 @@ std::optional<Refusal> check_target(const ptx::Module& module) {
                   "compile for 64-bit addresses", module.address_size_position);
   return std::nullopt;
 }
+
+namespace {
 
 std::optional<Refusal> check_variables(const ptx::Module& module) {
   std::uint64_t constant_bytes = 0;
@@ -96,7 +110,28 @@ std::optional<Refusal> check_variables(const ptx::Module& module) {
   return std::nullopt;
 }
 
+/// Comments and blanks may stand before `.version`.
+std::string_view without_comments(std::string_view text) {
+  for (;;) {
+    text.remove_prefix(std::min(text.size(), text.find_first_not_of(" \t\r\n\v\f")));
+    const bool line = text.starts_with("//"), block = text.starts_with("/*");
+    if (!line && !block) return text;
+    const std::size_t end = line ? text.find('\n') : text.find("*/", 2);
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + (line ? 1 : 2));
+  }
+}
+
+/// Reads no byte behind one that no cubin has: the size is not known.
+bool is_elf_header(const char* bytes) {
+  constexpr char kClasses[] = {1, 2};  // of 32 and 64 bits
+  constexpr char kLittleEndian = 1, kVersion = 1;
+  return std::ranges::count(kClasses, bytes[4]) == 1 && bytes[5] == kLittleEndian && bytes[6] == kVersion;
+}
+
 }  // namespace
+
+bool begins_as_ptx(std::string_view text) { return without_comments(text).starts_with(".version"); }
 
 std::variant<ImageText, Refusal> text_of_image(const Image& image) {
   // Byte by byte: a text may be shorter than four.
@@ -109,6 +144,10 @@ std::variant<ImageText, Refusal> text_of_image(const Image& image) {
     case Container::archive:  // refused by its first line
       return ImageText{{}, bytes};
     case Container::elf:
+      if (!is_elf_header(bytes))
+        return refuse(CUDA_ERROR_INVALID_IMAGE, "image-damaged",
+                      "the image begins as machine code (cubin), but its header is damaged",
+                      "compile the module again");
       return refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "image-machine-code",
                     "the image is machine code for a GPU (cubin); the CPU device loads PTX",
                     "load the PTX of the module instead");
@@ -126,10 +165,15 @@ std::variant<ImageText, Refusal> text_of_image(const Image& image) {
 
 namespace {
 
+/// What a text is refused with that does not parse. One that does not begin as PTX is no image at all.
+CUresult result_of_text(std::string_view text) {
+  return begins_as_ptx(text) ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_INVALID_IMAGE;
+}
+
 /// Parses the text and checks what it is for.
 std::variant<ptx::Module, Refusal> parse(std::string_view text) {
   Expected<ptx::Module> module = ptx::parse(text, kFileName);
-  if (!module) return Refusal{CUDA_ERROR_INVALID_PTX, std::move(module).errors()};
+  if (!module) return Refusal{result_of_text(text), std::move(module).errors()};
   if (std::optional<Refusal> refusal = check_target(*module)) return std::move(*refusal);
   module = with_driver_functions(*std::move(module), std::string(kFileName));
   if (!module) return Refusal{CUDA_ERROR_INVALID_PTX, std::move(module).errors()};

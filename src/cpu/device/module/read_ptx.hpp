@@ -26,9 +26,10 @@ struct LoadablePtx {
   std::vector<KernelInfo> kernels;
 };
 
-/// The reason why an image does not load. Results: CUDA_ERROR_NO_BINARY_FOR_GPU (machine code, or PTX for a
-/// newer architecture), CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_INVALID_PTX (everything else,
-/// including instructions that this device does not support: the diagnostics distinguish them by their code).
+/// The reason why an image does not load. Results: CUDA_ERROR_NO_BINARY_FOR_GPU (machine code),
+/// CUDA_ERROR_INVALID_IMAGE (neither PTX nor a container), CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+/// CUDA_ERROR_INVALID_PTX (everything else, including PTX for a newer architecture and instructions that this
+/// device does not support: the diagnostics distinguish them by their code).
 struct Refusal {
   CUresult result = CUDA_ERROR_INVALID_PTX;
   Diagnostics diagnostics;
@@ -85,6 +86,10 @@ struct ImageText {
 
   std::string_view view() const noexcept { return given.data() != nullptr ? given : unpacked; }
 };
+/// True if the text begins with `.version`, behind comments and blanks: others are no PTX.
+bool begins_as_ptx(std::string_view text);
+/// A Refusal of PTX that is for other devices, or for no device that there is.
+std::optional<Refusal> check_target(const ptx::Module& module);
 /// A Refusal for machine code, which is not terminated, and for fat binaries without PTX that runs here.
 std::variant<ImageText, Refusal> text_of_image(const Image& image);
 

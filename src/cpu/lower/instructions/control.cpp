@@ -107,8 +107,9 @@ constexpr Row kRows[] = {
     {Opcode::exit, Kind::effect, exit},
     {Opcode::trap, Kind::effect, trap},
     {Opcode::nanosleep, Kind::effect, nanosleep},
-    // These only affect debuggers and profilers.
-    {Opcode::brkpt, Kind::pure, nothing},
+    // Without a debugger, as on a GPU.
+    {Opcode::brkpt, Kind::effect, trap},
+    // This only affects profilers.
     {Opcode::pmevent, Kind::pure, nothing},
     {Opcode::alloca, Kind::effect, allocate},
     {Opcode::stacksave, Kind::effect, save_stack},

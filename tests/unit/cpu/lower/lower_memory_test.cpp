@@ -283,10 +283,15 @@ TEST_CASE("atomics know their operation by type, and red wants no result") {
   CHECK(atomics[2]->attr.space == Space::generic);
 }
 
-TEST_CASE("hints to caches, debuggers and profilers do nothing") {
+TEST_CASE("a breakpoint without a debugger is a trap") {
+  const auto module = test::lowered(test::kernel_text("brkpt;"));
+  CHECK(test::count(module.functions[0], cpu::ir::Op::trap) == 1);
+}
+
+TEST_CASE("hints to caches and profilers do nothing") {
   const auto module = test::lowered(test::kernel_text(R"(
     mov.b32 %r1, 7;
-    brkpt; pmevent 3; pmevent.mask 5;
+    pmevent 3; pmevent.mask 5;
     prefetch.global.L1 [%rd1]; prefetchu.L1 [%rd1];
     applypriority.global.L2::evict_normal [%rd1], 128; discard.global.L2 [%rd1], 128;
     createpolicy.fractional.L2::evict_last.b64 %rd2, 1.0;

@@ -88,7 +88,7 @@ CUresult set_in(CUgraphExec exec, CUgraphNode handle, const Make& make) {
     const auto its_exec = driver.find(exec);
     const auto node = driver.find(handle);
     detached = detach_from_launch(driver, *its_exec);
-    exchange(counterpart(*its_exec, *node), contents);
+    exchange(driver, counterpart(*its_exec, *node), contents);
   });
 }
 
