@@ -285,7 +285,7 @@ TEST_CASE("atomics know their operation by type, and red wants no result") {
 
 TEST_CASE("a breakpoint without a debugger is a trap") {
   const auto module = test::lowered(test::kernel_text("brkpt;"));
-  CHECK(test::count(module.functions[0], cpu::ir::Op::trap) == 1);
+  CHECK(test::count(module.functions[0], cpu::ir::Op::host_call) == 1);
 }
 
 TEST_CASE("hints to caches and profilers do nothing") {
