@@ -34,14 +34,26 @@ std::vector<ir::BlockId> find_data_branches(const ir::Function& function, const 
   return found;
 }
 
-/// True for a branch in a loop whose condition is not a comparison of indices.
-bool has_irregular_loops(const ir::Function& function, const analysis::Analysis& facts) {
+bool has_barriers_in_loops(const ir::Function& function, const analysis::Analysis& facts) {
   return std::ranges::any_of(facts.order, [&](ir::BlockId id) {
-    if (!facts.divergent_branch[id] || facts.loop_of[id] == ir::kNone) return false;
-    const ir::Inst& condition = function[condition_of(function, id)];
-    return condition.op != ir::Op::icmp ||
-           !std::ranges::all_of(condition.args, [&](ir::Value arg) { return facts.patterns[arg].scalar(); });
+    return facts.loop_of[id] != ir::kNone &&
+           std::ranges::any_of(function.blocks[id].insts,
+                               [&](ir::Value value) { return ir::is_barrier(function[value].op); });
   });
+}
+
+/// The branches in loops at which lanes may part, except comparisons of indices that are the lane number plus
+/// a number of the warp.
+std::vector<ir::BlockId> find_irregular_branches(const ir::Function& function,
+                                                 const analysis::Analysis& facts) {
+  std::vector<ir::BlockId> found;
+  const auto is_scalar = [&](ir::Value arg) { return facts.patterns[arg].scalar(); };
+  for (const ir::BlockId id : facts.order) {
+    if (!facts.divergent_branch[id] || facts.loop_of[id] == ir::kNone) continue;
+    const ir::Inst& condition = function[condition_of(function, id)];
+    if (condition.op != ir::Op::icmp || !std::ranges::all_of(condition.args, is_scalar)) found.push_back(id);
+  }
+  return found;
 }
 
 /// Where warps of a gang may disagree, for the decision whether there is a gang.
@@ -53,20 +65,32 @@ class Splits {
         gang_(gang),
         regions_(find_serial_regions(function, facts, gang,
                                      std::vector<std::vector<ir::Value>>(function.blocks.size()))),
-        data_branches_(find_data_branches(function, facts)) {}
+        data_branches_(find_data_branches(function, facts)),
+        waits_in_loops_(has_barriers_in_loops(function, facts)) {}
 
-  /// True if the gang splits only where an index wraps (decision 2), or at regular branches, at which few
-  /// warps disagree, and no loop ends by what the data says.
+  /// True if the gang splits only where an index wraps (decision 2) and no loop ends by what the data says.
+  /// If there are barriers in loops, it may also split at regular branches, at which few warps disagree;
+  /// other kernels spend their time in loops that gain nothing.
   bool stays_whole() const {
-    return std::ranges::all_of(
-               facts_.order,
-               [&](ir::BlockId id) {
-                 return leave_together(function_, facts_.patterns, gang_, id) || rejoins(id) ||
-                        analysis::is_regular(function_, facts_.patterns, condition_of(function_, id));
-               }) &&
-           std::ranges::all_of(data_branches_, [&](ir::BlockId id) {
-             const ir::BlockId join = regions_[id].join;
-             return join == ir::kNone || analysis::loop_contains(facts_, facts_.loop_of[id], join);
+    const auto rarely_splits = [&](ir::BlockId id) {
+      return waits_in_loops_ && analysis::is_regular(function_, facts_.patterns, condition_of(function_, id));
+    };
+    const auto stays = [&](ir::BlockId id) {
+      return leave_together(function_, facts_.patterns, gang_, id) || rejoins(id) || rarely_splits(id);
+    };
+    const auto stays_in_loop = [&](ir::BlockId id) {
+      const ir::BlockId join = regions_[id].join;
+      return join == ir::kNone || analysis::loop_contains(facts_, facts_.loop_of[id], join);
+    };
+    return std::ranges::all_of(facts_.order, stays) && std::ranges::all_of(data_branches_, stays_in_loop);
+  }
+
+  /// True if the gang would split behind a loop over the data that NVRTC has unrolled, and not meet again in
+  /// loops with barriers. Such a loop gains less from a gang than it loses.
+  bool parts_by_counts() const {
+    return !waits_in_loops_ &&
+           std::ranges::any_of(find_irregular_branches(function_, facts_), [&](ir::BlockId id) {
+             return analysis::is_regular(function_, facts_.patterns, condition_of(function_, id));
            });
   }
 
@@ -97,6 +121,7 @@ class Splits {
   const GangPlan& gang_;
   const std::vector<SerialRegion> regions_;
   const std::vector<ir::BlockId> data_branches_;
+  const bool waits_in_loops_;
 };
 
 bool loads_in_loop(const ir::Function& function, const analysis::Analysis& facts) {
@@ -187,8 +212,9 @@ GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& fac
       pressure.in_loops * full_warps <= 2 * registers && splits.stays_whole())
     return gang;
 
-  // Without barriers, a gang gains less than it loses while its warps run one after another.
-  if (barriers ? splits.parts_by_data() : has_irregular_loops(function, facts)) return {};
+  if (barriers ? splits.parts_by_data() || splits.parts_by_counts()
+               : !find_irregular_branches(function, facts).empty())
+    return {};
   const std::size_t max_insts = may_be_block ? kMaxBlockInsts : kMaxInsts;
   const std::uint64_t most = std::min<std::uint64_t>(
       {kMaxWidth, full_warps, registers / std::max<std::uint64_t>(4, pressure.anywhere), max_insts / insts});

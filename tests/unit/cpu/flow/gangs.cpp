@@ -156,5 +156,25 @@ TEST_CASE("warps of a block with barriers run in lockstep around a branch on dat
   }
 }
 
+TEST_CASE("a loop whose iterations differ between lanes is left to each warp if the barriers are behind it") {
+  IrBuilder b;
+  const Value in = b.param(Type::i64), out = b.param(Type::i64), count = b.param(Type::i32);
+  const auto before = b.here(), loop = b.block(), end = b.block();
+  // NVRTC unrolls loops over the data in this way: the first one runs (count - tid) & 3 times.
+  const Value rest = b.and_(b.sub(count, b.tid()), b.i32(3));
+  b.br(loop);
+  b.at(loop);
+  const Value left = b.phi(Type::i32, {{before, rest}});
+  copy_one(b, in, out);
+  const Value next = b.sub(left, b.i32(1));
+  b.incoming(left, loop, next);
+  b.cond_br(b.icmp(Icmp::sgt, next, b.i32(0)), loop, end);
+  b.at(end);
+  b.barrier();
+  b.store(out, b.i32(1));
+  b.ret();
+  CHECK(gang_of(b, of_block({1024, 1, 1}), true).width == 1);
+}
+
 }  // namespace
 }  // namespace quern::cpu::test
