@@ -33,6 +33,7 @@ constexpr VariableRow kVariables[] = {
     {"NUMBA_CUDA_DRIVER", "Numba's name of the driver's library; quern exec sets it where it is set"},
     {"QUERN_CALL_COUNTS", "the file in which quern exec counts the driver calls of a program"},
     {"QUERN_CPU_DISPATCH", "1: the CPU device runs every kernel through its dispatcher, for its tests"},
+    {"QUERN_CPU_TIER", "the machine code that the CPU device makes: quick code first (auto), good or quick"},
     {"QUERN_NVRTC", "the NVRTC library to use, and no other"},
     {"QUERN_CACHE", "0: no compile cache on disk; ro: it is only read; default 1"},
     {"QUERN_CACHE_DIR", "folder of the compile cache; default: quern in XDG_CACHE_HOME or ~/.cache"},

@@ -163,7 +163,9 @@ std::vector<cpu::Specialisation> configurations(std::uint64_t seed, const Extent
     one.isa = static_cast<cpu::Isa>(random.below(10) < 5   ? static_cast<unsigned>(host)
                                     : random.below(10) < 8 ? std::min(1u, static_cast<unsigned>(host))
                                                            : 0u);
-    one.opt_level = random.chance(70) ? 2 : 0;
+    one.opt_level = random.chance(60)   ? cpu::kGoodLevel
+                    : random.chance(60) ? cpu::kQuickLevel
+                                        : cpu::kDebugLevel;
     one.small_grid = !random.chance(15);
     constexpr std::uint8_t kWidths[] = {0, 2, 4, 8};
     if (random.chance(40)) one.gang = random.pick(kWidths);

@@ -10,6 +10,12 @@ namespace quern::cpu {
 
 enum class Isa : std::uint8_t { baseline, avx2, avx512 };
 
+/// Values of Specialisation::opt_level. Debug: emission and code generation only, as -G asks. Quick: compiled
+/// in a third of the time of good code, and slower (docs/decisions/0050-quick-code-first.md).
+inline constexpr std::uint8_t kDebugLevel = 0;
+inline constexpr std::uint8_t kQuickLevel = 1;
+inline constexpr std::uint8_t kGoodLevel = 2;
+
 /// The parameters of a kernel's compilation besides its PTX. Launches with equal values share machine code.
 struct Specialisation {
   std::array<std::uint32_t, 3> block{1, 1, 1};  ///< blockDim
@@ -17,9 +23,9 @@ struct Specialisation {
   /// wrap.
   bool small_grid = true;
   Isa isa = Isa::avx2;
-  bool alone = false;          ///< the device has one worker: no two blocks run at the same time
-  bool compact = false;        ///< the device window is compact (abi/state.hpp): every address is checked
-  std::uint8_t opt_level = 2;  ///< 0: emission and codegen only
+  bool alone = false;    ///< the device has one worker: no two blocks run at the same time
+  bool compact = false;  ///< the device window is compact (abi/state.hpp): every address is checked
+  std::uint8_t opt_level = kGoodLevel;
   std::uint8_t gang =
       /// warps in lockstep; 0: as many as are profitable; otherwise as many as given, if possible, for
       /// tests

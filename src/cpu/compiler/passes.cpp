@@ -141,19 +141,19 @@ std::span<const Pass> pass_list() {
       // SIMT IR + plans -> LLVM IR -> machine code (emit/emit.hpp)
       {"emit_llvm", Form::llvm, &emit_llvm},
       {"verify_llvm", Form::llvm, &llvm<emit::verify_llvm>},
-      {"promote_slots", Form::llvm, &llvm<emit::promote_slots>},
-      {"replace_aggregates", Form::llvm, &llvm<emit::replace_aggregates>},
-      {"merge_equal_values", Form::llvm, &llvm<emit::merge_equal_values>},
-      {"simplify_control_flow", Form::llvm, &llvm<emit::simplify_control_flow>},
-      {"combine_small_functions", Form::llvm, &llvm<emit::combine_small_functions>},
-      {"hoist_out_of_loops", Form::llvm, &llvm<emit::hoist_out_of_loops>},
-      {"remove_redundant_loads", Form::llvm, &llvm<emit::remove_redundant_loads>},
-      {"forward_shared", Form::llvm, &llvm<emit::forward_shared>},
-      {"combine_instructions", Form::llvm, &llvm<emit::combine_instructions>},
-      {"remove_dead_code", Form::llvm, &llvm<emit::remove_dead_code>},
-      {"simplify_control_flow_again", Form::llvm, &llvm<emit::simplify_control_flow>},
-      {"reduce_loop_strength", Form::llvm, &llvm<emit::reduce_loop_strength>},
-      {"narrow_accesses", Form::llvm, &llvm<emit::narrow_accesses>},
+      {"promote_slots", Form::llvm, &llvm<emit::promote_slots>, kQuickLevel},
+      {"replace_aggregates", Form::llvm, &llvm<emit::replace_aggregates>, kQuickLevel},
+      {"merge_equal_values", Form::llvm, &llvm<emit::merge_equal_values>, kQuickLevel},
+      {"simplify_control_flow", Form::llvm, &llvm<emit::simplify_control_flow>, kQuickLevel},
+      {"combine_small_functions", Form::llvm, &llvm<emit::combine_small_functions>, kGoodLevel},
+      {"hoist_out_of_loops", Form::llvm, &llvm<emit::hoist_out_of_loops>, kGoodLevel},
+      {"remove_redundant_loads", Form::llvm, &llvm<emit::remove_redundant_loads>, kGoodLevel},
+      {"forward_shared", Form::llvm, &llvm<emit::forward_shared>, kGoodLevel},
+      {"combine_instructions", Form::llvm, &llvm<emit::combine_instructions>, kGoodLevel},
+      {"remove_dead_code", Form::llvm, &llvm<emit::remove_dead_code>, kQuickLevel},
+      {"simplify_control_flow_again", Form::llvm, &llvm<emit::simplify_control_flow>, kGoodLevel},
+      {"reduce_loop_strength", Form::llvm, &llvm<emit::reduce_loop_strength>, kGoodLevel},
+      {"narrow_accesses", Form::llvm, &llvm<emit::narrow_accesses>, kQuickLevel},
       {"compute_masks_as_words", Form::llvm, &llvm<emit::compute_masks_as_words>},
       {"keep_logic_from_selects", Form::llvm, &llvm<emit::keep_logic_from_selects>},
       {"make_object", Form::object, &llvm<emit::make_object>},
@@ -174,7 +174,8 @@ Expected<void> run_passes(Compilation& compilation, std::string_view first, Form
   const auto end = std::find_if(passes.rbegin(), passes.rend(), makes_last).base();
   for (auto pass = begin; pass < end;) {
     const auto start = std::chrono::steady_clock::now();
-    if (Expected<void> done = pass->run(compilation); !done) return done;
+    if (compilation.specialisation.opt_level >= pass->least_level)
+      if (Expected<void> done = pass->run(compilation); !done) return done;
     const auto time = std::chrono::steady_clock::now() - start;
     for (const AfterPass& hook : hooks)
       if (Expected<void> done = hook(*pass, compilation, time); !done) return done;

@@ -28,6 +28,7 @@ struct Pass {
   std::string_view name;  ///< a verb phrase
   Form form = Form::builder;
   Expected<void> (*run)(Compilation& compilation) = nullptr;
+  std::uint8_t least_level = kDebugLevel;  ///< it does nothing below this Specialisation::opt_level
 };
 
 /// Every pass, in order.

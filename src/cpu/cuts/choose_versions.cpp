@@ -126,7 +126,7 @@ Expected<void> choose_dispatch(ir::Function& function, Plan& plan, const Special
   if (!dispatched) return dispatched.errors();
   plan.dispatched = *dispatched;
   plan.has_full = function.kernel && function.insts.size() <= kMaxTwoVersionInsts &&
-                  specialisation.threads() >= kWarpSize;
+                  specialisation.threads() >= kWarpSize && specialisation.opt_level != kQuickLevel;
   return {};
 }
 

@@ -66,7 +66,8 @@ struct Plan {
   const analysis::Analysis& facts(Version version) const { return version == Version::full ? full : masked; }
 };
 
-/// Functions with more instructions get only masked code: compiling two versions would take too long.
+/// Functions with more instructions get only masked code, as functions of quick code do: compiling two
+/// versions would take too long.
 inline constexpr std::size_t kMaxTwoVersionInsts = 3000;
 
 /// Returns the plan with masked code only, for the last, partial warp of a block.

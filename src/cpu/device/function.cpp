@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/thread.hpp"
+#include "cpu/device/background_code.hpp"
 #include "cpu/device/driver.hpp"
 #include "cpu/device/failure.hpp"
 #include "cpu/device/limits.hpp"
@@ -73,27 +74,71 @@ FunctionObject::Variant& FunctionObject::variant_for(const Specialisation& speci
   return *variants_.back();
 }
 
-const LoadedCode& FunctionObject::code_for(const Specialisation& specialisation,
+const LoadedCode& FunctionObject::code_for(const Specialisation& specialisation, Tier tier,
                                            std::optional<std::int64_t>* made_since_ns) {
   Variant& variant = variant_for(specialisation);
   if (!variant.made.load(std::memory_order_acquire)) {
     if (made_since_ns != nullptr) *made_since_ns = base::now_ns();
-    make(variant);
+    make(variant, tier);
   }
   require(variant.result == CUDA_SUCCESS, variant.result);
-  return variant.loaded;
+  if (variant.awaits_good.load(std::memory_order_acquire)) {
+    const bool waits = tier == Tier::good && !variant.background->done();
+    if (waits && made_since_ns != nullptr && !*made_since_ns) *made_since_ns = base::now_ns();
+    replace_quick(variant, tier);
+  }
+  return *variant.newest.load(std::memory_order_acquire);
 }
 
-void FunctionObject::make(Variant& variant) const {
+void FunctionObject::make(Variant& variant, Tier tier) const {
   const base::LockGuard lock(variant.mutex);
   if (variant.made.load(std::memory_order_relaxed)) return;
   try {
-    variant.loaded = load(variant.specialisation);
+    if (tier == Tier::good || !make_quick(variant)) variant.loaded = load(variant.specialisation);
   } catch (const Failure& failure) {
     if (failure.result == CUDA_ERROR_OUT_OF_MEMORY) throw;
     variant.result = failure.result;
   }
+  variant.newest.store(&variant.loaded, std::memory_order_release);
   variant.made.store(true, std::memory_order_release);
+}
+
+/// Returns false if good code is known, or must be waited for.
+bool FunctionObject::make_quick(Variant& variant) const {
+  // Frames of quick code are larger: a recursion would end at another depth.
+  const auto calls = [](const ptx::Instruction& each) { return each.opcode == ptx::Opcode::call; };
+  if (std::ranges::any_of(ptx_->body, calls)) return false;
+  const base::Digest& digest = module_->shared->digest;
+  if (known_code(digest, info_->name, variant.specialisation) != nullptr) return false;
+  Specialisation quick = variant.specialisation;
+  quick.opt_level = kQuickLevel;
+  const auto code = known_or_new(quick);
+  if (!code) return false;  // good code may still be possible; otherwise its errors are reported
+  LoadedCode loaded = load(*code, quick);
+  auto background = BackgroundCode::begin(module_->shared, info_->name, variant.specialisation);
+  if (background == nullptr) return false;
+  variant.loaded = std::move(loaded);
+  variant.background = std::move(background);
+  variant.awaits_good.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+/// Puts good code in the place of quick code if it is there, or is asked for.
+void FunctionObject::replace_quick(Variant& variant, Tier tier) const {
+  if (tier != Tier::good && !variant.background->done()) return;
+  const base::LockGuard lock(variant.mutex);
+  if (!variant.awaits_good.load(std::memory_order_relaxed)) return;
+  // It may wait for its turn in the background: then it is made here.
+  const std::shared_ptr<const KernelCode> code =
+      variant.background->done() ? variant.background->code() : find_code(variant.specialisation);
+  if (code != nullptr) {
+    variant.good = load(code, variant.specialisation);
+    variant.newest.store(&variant.good, std::memory_order_release);
+    engine::report(LogLevel::debug,
+                   fmt::format("good machine code of kernel {} replaces quick code", info_->name),
+                   {{"kernel", display_name()}});
+  }
+  variant.awaits_good.store(false, std::memory_order_release);
 }
 
 Expected<CodeImage> FunctionObject::generate(const Specialisation& specialisation) const {
@@ -106,18 +151,24 @@ Expected<CodeImage> FunctionObject::generate(const Specialisation& specialisatio
   machine_code_ns_ += static_cast<std::uint64_t>(took_ns);
   tell_generation(*this, name, true);
   engine::report(LogLevel::debug,
-                 fmt::format("generated machine code of kernel {} for a block of {} x {} x {} in {:.1f} ms",
-                             info_->name, specialisation.block[0], specialisation.block[1],
-                             specialisation.block[2], static_cast<double>(took_ns) / 1e6),
+                 fmt::format("generated {}machine code of kernel {} for a block of {} x {} x {} in {:.1f} ms",
+                             specialisation.opt_level == kQuickLevel ? "quick " : "", info_->name,
+                             specialisation.block[0], specialisation.block[1], specialisation.block[2],
+                             static_cast<double>(took_ns) / 1e6),
                  {{"kernel", name}});
   return image;
 }
 
-std::shared_ptr<const KernelCode> FunctionObject::find_code(const Specialisation& specialisation) const {
-  Expected<std::shared_ptr<const KernelCode>> code = base::secluded([&] {
+Expected<std::shared_ptr<const KernelCode>> FunctionObject::known_or_new(
+    const Specialisation& specialisation) const {
+  return base::secluded([&] {
     return shared_code(module_->shared->digest, info_->name, specialisation,
                        [&] { return generate(specialisation); });
   });
+}
+
+std::shared_ptr<const KernelCode> FunctionObject::find_code(const Specialisation& specialisation) const {
+  Expected<std::shared_ptr<const KernelCode>> code = known_or_new(specialisation);
   if (code) return *std::move(code);
   if (const Diagnostic& first = code.errors().front(); first.code == kNoMappingCode)
     fail(CUDA_ERROR_OUT_OF_MEMORY, first.message + "; " + first.hint);
@@ -133,7 +184,12 @@ std::shared_ptr<const KernelCode> FunctionObject::find_code(const Specialisation
 
 LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
   engine::install_fault_handlers();  // again: a host framework may have put its own in since
-  LoadedCode loaded{find_code(specialisation), {}, nullptr};
+  return load(find_code(specialisation), specialisation);
+}
+
+LoadedCode FunctionObject::load(std::shared_ptr<const KernelCode> code,
+                                const Specialisation& specialisation) const {
+  LoadedCode loaded{std::move(code), {}, nullptr};
   loaded.explainer = std::make_unique<const Explainer>(
       module_->ptx, info_->name, loaded.code->made_for.value_or(specialisation), *loaded.code);
   for (const SymbolUse& use : loaded.code->symbols) {

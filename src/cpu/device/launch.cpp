@@ -83,6 +83,31 @@ std::shared_ptr<const std::byte[]> copy_parameters(const LaunchRequest& request,
   return buffer;
 }
 
+enum class WantedTier : std::uint8_t { automatic, good, quick };
+WantedTier wanted_tier() {
+  constexpr std::string_view kWords[] = {"auto", "good", "quick"};
+  static const auto tier =
+      static_cast<WantedTier>(base::env_word("QUERN_CPU_TIER", kWords, &engine::report_variable).value_or(0));
+  return tier;
+}
+
+/// Shorter kernels are compiled so quickly that two tiers gain little.
+constexpr std::size_t kLeastQuickInsts = 48;
+/// About where quick code takes as much longer to run a kernel without loops as it takes less time to
+/// compile, if divided by a few iterations of a loop. Measured with sin() and with functions in f64.
+constexpr std::uint64_t kMostQuickThreads = std::uint64_t{1} << 16;
+
+/// The code that the launch takes if it does not run more than once.
+Tier tier_of(const LaunchRequest& request, const FunctionObject& function,
+             const Specialisation& specialisation) {
+  const std::uint64_t blocks = std::uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];
+  const bool quick = wanted_tier() == WantedTier::automatic && specialisation.opt_level == kGoodLevel &&
+                     !specialisation.compact && !request.cooperative &&
+                     function.ptx().body.size() >= kLeastQuickInsts &&
+                     blocks <= kMostQuickThreads / specialisation.threads();
+  return quick ? Tier::quick_first : Tier::good;
+}
+
 Specialisation specialisation_of(const LaunchRequest& request, const ModuleObject& module, Driver& driver) {
   Specialisation specialisation;
   static const Isa isa = host_isa();
@@ -92,7 +117,8 @@ Specialisation specialisation_of(const LaunchRequest& request, const ModuleObjec
   specialisation.compact = driver.window().compact();
   specialisation.alone = driver.scheduler().worker_count() == 1;
   specialisation.dispatch = dispatch;
-  if (!module.settings.optimised) specialisation.opt_level = 0;
+  if (wanted_tier() == WantedTier::quick) specialisation.opt_level = kQuickLevel;
+  if (!module.settings.optimised) specialisation.opt_level = kDebugLevel;
   for (std::size_t d = 0; d < 3; ++d) {
     specialisation.block[d] = request.block[d];
     specialisation.small_grid &= std::uint64_t{request.grid[d]} * request.block[d] < (std::uint64_t{1} << 31);
@@ -214,11 +240,11 @@ void prepare(Driver& driver, CUfunction handle, const std::uint32_t (&block)[3])
   LaunchRequest request;
   std::copy_n(block, 3, request.block);
   check_shape(request, *function);
-  static_cast<void>(function->code_for(specialisation_of(request, function->module(), driver)));
+  static_cast<void>(function->code_for(specialisation_of(request, function->module(), driver), Tier::good));
 }
 
 LaunchWork prepare_launch(Driver& driver, CUfunction handle, std::shared_ptr<FunctionObject> function,
-                          const LaunchRequest& request) {
+                          const LaunchRequest& request, bool once) {
   check_shape(request, *function);
   const KernelInfo& info = function->info();
   const std::uint64_t shared_bytes = info.static_shared_bytes + request.dynamic_shared_bytes;
@@ -231,7 +257,8 @@ LaunchWork prepare_launch(Driver& driver, CUfunction handle, std::shared_ptr<Fun
   work.params = copy_parameters(request, info);
   const Specialisation specialisation = specialisation_of(request, function->module(), driver);
   std::optional<std::int64_t> made_since_ns;
-  work.loaded = &function->code_for(specialisation, &made_since_ns);
+  const Tier tier = once ? tier_of(request, *function, specialisation) : Tier::good;
+  work.loaded = &function->code_for(specialisation, tier, &made_since_ns);
   if (made_since_ns) work.made_since_ns = *made_since_ns;
   work.warps = specialisation.warps();
   std::copy_n(request.grid, 3, work.grid);
@@ -259,7 +286,7 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   std::shared_ptr<FunctionObject> function = find_function(driver, handle, stream.context);
   require(function->module().context == stream.context, CUDA_ERROR_INVALID_HANDLE);
   const bool recorded = is_capturing(stream);
-  LaunchWork work = prepare_launch(driver, handle, std::move(function), request);
+  LaunchWork work = prepare_launch(driver, handle, std::move(function), request, !recorded);
   if (recorded) return record(driver, stream, KernelNode(std::move(work)));
   const std::int64_t made_since_ns = work.made_since_ns;
   std::unique_ptr<engine::LaunchJob> job = make_job(driver, std::move(work));

@@ -39,9 +39,10 @@ struct LaunchWork {
   std::int64_t made_since_ns = 0;  ///< since when its code was made for it; 0: there was code
 };
 
-/// Checks the request but for its stream, and copies the parameters. Throws Failure.
+/// Checks the request but for its stream, and copies the parameters. `once`: it does not become a node of a
+/// graph, which may run many times and waits for good code. Throws Failure.
 LaunchWork prepare_launch(Driver& driver, CUfunction handle, std::shared_ptr<FunctionObject> function,
-                          const LaunchRequest& request);
+                          const LaunchRequest& request, bool once = false);
 
 /// Appends the commands of the launch: the job, and what brings together mapped memory before and after it.
 /// Throws Failure.

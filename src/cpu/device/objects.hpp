@@ -72,6 +72,7 @@ struct StreamObject {
 };
 
 struct CapturedPoint;
+class BackgroundCode;
 class SharedEvent;
 
 /// Thread-safe.
@@ -178,6 +179,13 @@ class OldLaunchState {
   OldLaunch launch_ QUERN_GUARDED_BY(mutex_);
 };
 
+/// The code that a launch takes. Quick code is compiled in a third of the time, and good code follows in the
+/// background (docs/decisions/0050-quick-code-first.md).
+enum class Tier : std::uint8_t {
+  good,
+  quick_first,  ///< quick code until there is good code
+};
+
 /// A kernel of a module. Thread-safe.
 class FunctionObject {
  public:
@@ -197,7 +205,7 @@ class FunctionObject {
   /// Code for that block shape, compiled on first use (once for all callers). Reports the compiler's errors
   /// and throws Failure if it fails. The reference lives as long as the function.
   /// `made_since_ns`: when it began to wait for the code; not written if the code was there.
-  const LoadedCode& code_for(const Specialisation& specialisation,
+  const LoadedCode& code_for(const Specialisation& specialisation, Tier tier,
                              std::optional<std::int64_t>* made_since_ns = nullptr);
   /// The time for which machine code was generated for this function, all block shapes together.
   std::uint64_t machine_code_ns() const noexcept { return machine_code_ns_.load(); }
@@ -210,11 +218,21 @@ class FunctionObject {
         false;  ///< set last; a lack of memory leaves it unset, so that it is tried again
     LoadedCode loaded;
     CUresult result = CUDA_SUCCESS;
+    // If `loaded` is quick code. Both codes live as long as the function, since launches may run them.
+    std::shared_ptr<const BackgroundCode> background;  ///< does not change once `made` is set
+    std::atomic<const LoadedCode*> newest = nullptr;
+    std::atomic<bool> awaits_good = false;
+    LoadedCode good;
   };
-  void make(Variant& variant) const;
+  void make(Variant& variant, Tier tier) const;
+  bool make_quick(Variant& variant) const;
+  void replace_quick(Variant& variant, Tier tier) const;
   Variant& variant_for(const Specialisation& specialisation) QUERN_EXCLUDES(mutex_);
   LoadedCode load(const Specialisation& specialisation) const;
-  /// Code that another module has made, or new code. Throws Failure after reporting why there is none.
+  LoadedCode load(std::shared_ptr<const KernelCode> code, const Specialisation& specialisation) const;
+  /// Code that another module has made, or new code.
+  Expected<std::shared_ptr<const KernelCode>> known_or_new(const Specialisation& specialisation) const;
+  /// The same. Throws Failure after reporting why there is none.
   std::shared_ptr<const KernelCode> find_code(const Specialisation& specialisation) const;
   Expected<CodeImage> generate(const Specialisation& specialisation) const;
 

@@ -47,7 +47,7 @@ LocalNeeds local_needs(const ir::Module& module) {
 
 OwnedLlvmCode make_code(const std::string& kernel, const Specialisation& specialisation) {
   auto machine = make_target_machine(specialisation.isa, specialisation.opt_level, specialisation.portable);
-  OwnedLlvmCode code(new LlvmCode(kernel, *machine, specialisation.opt_level));
+  OwnedLlvmCode code(new LlvmCode(kernel, *machine));
   code->owned_machine = std::move(machine);
   return code;
 }

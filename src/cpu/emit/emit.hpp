@@ -41,8 +41,8 @@ Expected<OwnedLlvmCode> emit_llvm(const ir::Module& module, const std::vector<cu
 /// Errors: LLVM's verifier finds the code malformed.
 Expected<void> verify_llvm(LlvmCode& code);
 
-// Passes of LLVM and of quern over LLVM IR. Optimisation level 0 runs only the last two, which the code
-// generator requires.
+// Passes of LLVM and of quern over LLVM IR. Code of every optimisation level needs the last two, which the
+// code generator requires.
 Expected<void> promote_slots(LlvmCode& code);            ///< variables -> SSA form (slots.hpp)
 Expected<void> replace_aggregates(LlvmCode& code);       ///< SROA
 Expected<void> merge_equal_values(LlvmCode& code);       ///< EarlyCSE

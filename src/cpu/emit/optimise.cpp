@@ -38,9 +38,8 @@ constexpr unsigned kMaxCombinedTwice = 6000;
 /// conditions of all earlier loops; 500 loops took it 12 seconds.
 constexpr std::size_t kMaxReducedLoops = 64;
 
-/// Calls `change` for each function with a body; at level 0 for none.
+/// Calls `change` for each function with a body.
 Expected<void> for_each_function(LlvmCode& code, llvm::function_ref<void(llvm::Function&)> change) {
-  if (code.opt_level == 0) return {};
   return code.guarded([&]() -> Expected<void> {
     for (llvm::Function& function : *code.module)
       if (!function.isDeclaration()) call_llvm([&] { change(function); });

@@ -54,13 +54,26 @@ Codes::Value obtain_bundled(const base::Digest& ptx, std::string_view kernel, co
   return code;
 }
 
+/// Calls `make`, and counts what it makes.
+Expected<CodeImage> generate_image(const MakeImage& make, Maker maker) {
+  Expected<CodeImage> image = make();
+  if (image && maker == Maker::launch) ++counters.generated;
+  return image;
+}
+
+/// Code that the store has; null: none that loads.
+Codes::Value obtain_stored(const CodeKey& key) {
+  const std::optional<CodeImage> image = find_stored(key);
+  if (!image) return nullptr;
+  const Expected<Codes::Value> loaded = load(*image);
+  if (!loaded) return nullptr;
+  ++counters.from_disk;
+  return *loaded;
+}
+
 /// Code that the store has, or new code.
-Expected<Codes::Value> obtain(const CodeKey& key, const MakeImage& make) {
-  const auto generate = [&] {
-    Expected<CodeImage> image = make();
-    if (image) ++counters.generated;
-    return image;
-  };
+Expected<Codes::Value> obtain(const CodeKey& key, const MakeImage& make, Maker maker) {
+  const auto generate = [&] { return generate_image(make, maker); };
   bool was_stored = false;
   const Expected<CodeImage> image = stored_image(key, generate, was_stored);
   if (!image) return image.errors();
@@ -79,12 +92,28 @@ Expected<Codes::Value> obtain(const CodeKey& key, const MakeImage& make) {
 
 Expected<std::shared_ptr<const KernelCode>> shared_code(const base::Digest& ptx, std::string_view kernel,
                                                         const Specialisation& specialisation,
-                                                        const MakeImage& make) {
+                                                        const MakeImage& make, Maker maker) {
   const CodeKey key = code_key(ptx, kernel, specialisation);
   return codes().get_or_compute(key.digest, [&]() -> Expected<Codes::Value> {
+    if (specialisation.opt_level == kQuickLevel) {
+      const Expected<CodeImage> image = generate_image(make, maker);
+      if (!image) return image.errors();
+      return load(*image);
+    }
     if (Codes::Value bundled = obtain_bundled(ptx, kernel, specialisation)) return bundled;
-    return obtain(key, make);
+    return obtain(key, make, maker);
   });
+}
+
+std::shared_ptr<const KernelCode> known_code(const base::Digest& ptx, std::string_view kernel,
+                                             const Specialisation& specialisation) {
+  const CodeKey key = code_key(ptx, kernel, specialisation);
+  if (Codes::Value found = codes().find(key.digest)) return found;
+  Codes::Value found = obtain_bundled(ptx, kernel, specialisation);
+  if (found == nullptr) found = obtain_stored(key);
+  if (found == nullptr) return nullptr;
+  const auto kept = codes().get_or_compute(key.digest, [&]() -> Expected<Codes::Value> { return found; });
+  return kept ? *kept : found;
 }
 
 CodeStats code_stats() {

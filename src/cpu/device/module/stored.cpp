@@ -98,6 +98,11 @@ Expected<CodeImage> stored_image(const CodeKey& key, const MakeImage& make, bool
   return image;
 }
 
+std::optional<CodeImage> find_stored(const CodeKey& key) {
+  cache::DiskStore* const disk = store();
+  return disk == nullptr ? std::nullopt : find_image(*disk, with_generator(key).digest);
+}
+
 void replace_image(const CodeKey& key, const CodeImage& image) {
   if (cache::DiskStore* const disk = store()) put_image(*disk, with_generator(key), image);
 }

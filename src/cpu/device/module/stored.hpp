@@ -32,6 +32,9 @@ std::string components_bytes(const CodeKey& key);
 /// one image at once wait for one of them. `was_stored` says that `make` was not called. Thread-safe.
 Expected<CodeImage> stored_image(const CodeKey& key, const MakeImage& make, bool& was_stored);
 
+/// The image under `key`; nothing: there is none.
+std::optional<CodeImage> find_stored(const CodeKey& key);
+
 /// Keeps the image in place of a stored one that does not load.
 void replace_image(const CodeKey& key, const CodeImage& image);
 

@@ -7,9 +7,8 @@
 
 namespace quern::cpu::emit {
 
-LlvmCode::LlvmCode(const std::string& name, llvm::TargetMachine& target, unsigned level)
+LlvmCode::LlvmCode(const std::string& name, llvm::TargetMachine& target)
     : kernel(name),
-      opt_level(level),
       machine(target),
       context(std::make_unique<llvm::LLVMContext>()),
       module(std::make_unique<llvm::Module>(name, *context)) {

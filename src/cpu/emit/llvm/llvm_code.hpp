@@ -22,7 +22,7 @@ namespace quern::cpu::emit {
 class LlvmCode {
  public:
   /// Creates an empty module for `target`, which must outlive this object.
-  LlvmCode(const std::string& name, llvm::TargetMachine& target, unsigned level);
+  LlvmCode(const std::string& name, llvm::TargetMachine& target);
   ~LlvmCode() = default;
   LlvmCode(const LlvmCode&) = delete;
   LlvmCode& operator=(const LlvmCode&) = delete;
@@ -38,7 +38,6 @@ class LlvmCode {
   Diagnostic defect(const std::string& what) const;
 
   std::string kernel;
-  unsigned opt_level = 2;
   llvm::TargetMachine& machine;
   std::unique_ptr<llvm::TargetMachine> owned_machine;  ///< owns `machine`; null if another object owns it
   std::unique_ptr<llvm::LLVMContext> context;

@@ -121,7 +121,7 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_l
   const std::string cpu = is_host ? host_cpu().name : class_cpu(isa);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  const auto level = opt_level == 0 ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default;
+  const auto level = opt_level == kGoodLevel ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::None;
   return std::unique_ptr<llvm::TargetMachine>(
       x86_target().createTargetMachine(kTriple, cpu, is_host ? host_cpu().features : "", options,
                                        llvm::Reloc::PIC_, llvm::CodeModel::Small, level, /*JIT=*/true));

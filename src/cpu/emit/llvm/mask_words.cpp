@@ -58,16 +58,17 @@ class MaskWords {
   /// The word that a mask was converted from, or null for a comparison of lanes.
   Value* word_of(llvm::IRBuilder<>& b, Value* mask) {
     if (const auto found = words_.find(mask); found != words_.end()) return found->second;
-    if (const auto* constant = llvm::dyn_cast<llvm::Constant>(mask)) return word_of_constant(b, *constant);
+    if (auto* constant = llvm::dyn_cast<llvm::Constant>(mask)) return word_of_constant(b, *constant);
     const auto* cast = llvm::dyn_cast<llvm::BitCastInst>(mask);
     return cast != nullptr && cast->getSrcTy()->isIntegerTy() ? cast->getOperand(0) : nullptr;
   }
-  static Value* word_of_constant(llvm::IRBuilder<>& b, const llvm::Constant& mask) {
+  static Value* word_of_constant(llvm::IRBuilder<>& b, llvm::Constant& mask) {
     const unsigned lanes = lanes_of(mask.getType());
     std::uint64_t word = 0;
     for (unsigned lane = 0; lane < lanes; ++lane) {
       const llvm::Constant* const bit = mask.getAggregateElement(lane);
-      if (bit != nullptr && bit->isOneValue()) word |= std::uint64_t{1} << lane;
+      if (bit == nullptr) return b.CreateBitCast(&mask, b.getIntNTy(lanes));  // an expression
+      if (bit->isOneValue()) word |= std::uint64_t{1} << lane;
     }
     return b.getIntN(lanes, word);
   }

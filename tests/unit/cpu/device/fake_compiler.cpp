@@ -46,6 +46,16 @@ const char* const kKernels = R"(
 .visible .entry shared_user() { ret; }
 )";
 
+std::string tiers_text() {
+  std::string text = ".version 8.0\n.target sm_89\n.address_size 64\n.func helper() { ret; }\n";
+  for (const char* name : {"tiers", "tiers_calls"}) {
+    text += std::string(".visible .entry ") + name + "(.param .u64 out) {\n.reg .b32 %r;\n";
+    for (int i = 0; i < 100; ++i) text += "mov.u32 %r, 0;\n";
+    text += std::string(name) == "tiers_calls" ? "call helper;\nret;\n}\n" : "ret;\n}\n";
+  }
+  return text;
+}
+
 namespace {
 
 using cpu::engine::LaunchState;
@@ -57,6 +67,7 @@ std::atomic<std::chrono::milliseconds> delay{std::chrono::milliseconds(0)};
 std::atomic<int> gathering{0};
 std::atomic<int> compiling{0};
 std::atomic<int> most{0};
+std::atomic<bool> good_is_held{false};
 
 /// Follows gather_compilers() and delay_compiler().
 void stay_in_compiler() {
@@ -158,14 +169,37 @@ void shared_user(const LaunchState* launch, WorkerState* worker, std::uint64_t, 
   std::memset(worker->shared_base, 1, launch->total_shared_bytes);
 }
 
+template <std::uint32_t kTier>
+void tiers(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
+  reinterpret_cast<std::atomic<std::uint32_t>*>(parameter<std::uint64_t>(launch, 0))->store(kTier);
+}
+
+/// Follows hold_good_code().
+void stay_while_held() {
+  using namespace std::chrono_literals;
+  const auto end = std::chrono::steady_clock::now() + 10s;
+  while (good_is_held && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+}
+
 const std::map<std::string, cpu::engine::RunBlocks, std::less<>> kFunctions = {
-    {"empty", empty},     {"fill", fill},
-    {"index", index},     {"add", add},
-    {"spin", spin},       {"wild", wild},
-    {"trap", trap},       {"recurse", recurse},
-    {"divide", divide},   {"illegal", illegal},
-    {"meet", meet},       {"allocate", allocate},
-    {"small", empty},     {"shared_user", shared_user},
+    {"tiers", tiers<2>},
+    {"tiers quick", tiers<1>},
+    {"tiers_calls", tiers<2>},
+    {"tiers_calls quick", tiers<1>},
+    {"empty", empty},
+    {"fill", fill},
+    {"index", index},
+    {"add", add},
+    {"spin", spin},
+    {"wild", wild},
+    {"trap", trap},
+    {"recurse", recurse},
+    {"divide", divide},
+    {"illegal", illegal},
+    {"meet", meet},
+    {"allocate", allocate},
+    {"small", empty},
+    {"shared_user", shared_user},
     {"release", release},
 };
 
@@ -182,11 +216,13 @@ void gather_compilers(int count) {
   gathering.store(count);
 }
 int most_compilers() { return most.load(); }
+void hold_good_code(bool held) { good_is_held.store(held); }
 void refuse_memory(int times) { memory_refusals.store(times); }
 
 const driver::DriverTable& table() {
   static const driver::DriverTable filled = [] {
     ::setenv("QUERN_CPU_WORKERS", "2", 1);
+    ::setenv("QUERN_CPU_TIER", "auto", 1);
     ::setenv("QUERN_CPU_MEMORY", "256M", 1);
     driver::DriverTable result;
     REQUIRE(quern_cpu_device()->driver_table(&result, sizeof result) == 0);
@@ -219,11 +255,14 @@ Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string
   return kernels;
 }
 
-Expected<CodeImage> compile_image(const ptx::Module&, std::string_view kernel, const Specialisation&) {
+Expected<CodeImage> compile_image(const ptx::Module&, std::string_view kernel,
+                                  const Specialisation& specialisation) {
+  const bool quick = specialisation.opt_level == kQuickLevel;
+  if (!quick && kernel.starts_with("tiers")) test::stay_while_held();
   test::compiled.fetch_add(1);
   test::stay_in_compiler();
   CodeImage image;
-  image.code.bytes = kernel;
+  image.code.bytes = std::string(kernel) + (quick ? " quick" : "");
   image.facts.calls = kernel == "recurse";
   return image;
 }

@@ -26,6 +26,12 @@ void gather_compilers(int count);
 /// The most calls of compile_image() that were in progress at once since gather_compilers().
 int most_compilers();
 
+/// PTX of kernels that are long enough for quick code. They store the tier of their code at the address that
+/// is their parameter, 1 for quick code, 2 for good code: `tiers`, and `tiers_calls`, which calls functions.
+std::string tiers_text();
+/// While it is held, good code of these kernels is not finished, but for at most ten seconds.
+void hold_good_code(bool held);
+
 /// The functions of a device that has two workers and was initialised.
 const driver::DriverTable& table();
 

@@ -64,7 +64,7 @@ std::size_t size_of(ir::Module module, std::uint8_t opt_level) {
 
 TEST_CASE("code grows with a kernel's branches and loops, not with the square of them") {
   for (auto* part : {branch, loop})
-    for (const std::uint8_t opt_level : {std::uint8_t{0}, std::uint8_t{2}}) {
+    for (const std::uint8_t opt_level : {kDebugLevel, kQuickLevel, kGoodLevel}) {
       CAPTURE(part == loop);
       CAPTURE(opt_level);
       const std::size_t some = size_of(kernel(25, part), opt_level);

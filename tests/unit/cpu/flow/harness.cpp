@@ -119,7 +119,7 @@ std::shared_ptr<const KernelCode> compile_ir(const ir::Module& module, const Spe
 std::vector<Specialisation> variants(const Extents& block) {
   std::vector<Specialisation> result;
   for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
-    for (const std::uint8_t level : {std::uint8_t{0}, std::uint8_t{2}})
+    for (const std::uint8_t level : {kDebugLevel, kQuickLevel, kGoodLevel})
       if (isa <= emit::processor_isa()) {
         Specialisation one;
         one.block = block;

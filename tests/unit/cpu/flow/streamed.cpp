@@ -99,7 +99,8 @@ TEST_CASE("memory contains the same whether stores bypass the caches or not, whe
         const auto code = compile_ir(writer(count), variant);
         CAPTURE(name(variant));
         CAPTURE(count);
-        CHECK(code->streamed == (variant.dispatch ? 0 : 3));
+        const bool bypasses = !variant.dispatch && variant.opt_level != kQuickLevel;
+        CHECK(code->streamed == (bypasses ? 3 : 0));
         for (const std::uint32_t shift : {0u, 4u, 12u, 16u})
           for (const std::uint64_t streams : {std::uint64_t{0}, ~std::uint64_t{0}}) {
             device.clear();

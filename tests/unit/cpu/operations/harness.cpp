@@ -246,8 +246,10 @@ OwnedLlvmCode emit(const Operation& operation, const Machine& machine) {
   analysis::Analysis analysis;
   const ir::Module module = module_of(operation, analysis);
   REQUIRE_MESSAGE(can_emit(module.functions[0].insts.back()), "can_emit refuses the operation");
-  Compilation compilation(ir::Module{}, Specialisation{});
-  compilation.llvm = OwnedLlvmCode(new LlvmCode("test", *target_machine(machine), machine.opt_level));
+  Specialisation specialisation;
+  specialisation.opt_level = machine.opt_level;
+  Compilation compilation(ir::Module{}, specialisation);
+  compilation.llvm = OwnedLlvmCode(new LlvmCode("test", *target_machine(machine)));
   LlvmCode& out = *compilation.llvm;
   llvm::IRBuilder<> builder(*out.context);
   auto* const type = llvm::FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, false);

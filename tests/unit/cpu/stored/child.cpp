@@ -3,11 +3,13 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "cache/bundle_format.hpp"
+#include "cache/entry_format.hpp"
 #include "driver/cpu_plugin.h"
 #include "driver/driver_table.hpp"
 
@@ -64,6 +67,17 @@ $again:
 )";
 constexpr std::uint64_t kStrayAddress = 0x1000;
 
+/// A kernel fill that does the same in enough instructions for quick code.
+std::string long_text() {
+  std::string text =
+      ".version 8.0\n.target sm_80\n.address_size 64\n"
+      ".visible .entry fill(.param .u64 out, .param .u64 address) {\n"
+      ".reg .b32 %r<3>; .reg .b64 %a<3>;\nld.param.u64 %a0, [out];\nmov.u32 %r0, %tid.x;\n"
+      "mov.u32 %r1, 7;\n";
+  for (int i = 0; i < 60; ++i) text += i % 20 == 0 ? "add.s32 %r1, %r1, %r0;\n" : "xor.b32 %r1, %r1, 0;\n";
+  return text + "mul.wide.u32 %a1, %r0, 4;\nadd.s64 %a2, %a0, %a1;\nst.global.u32 [%a2], %r1;\nret;\n}\n";
+}
+
 void print(const char* name, std::uint64_t value) {
   std::printf("%s %llu\n", name, static_cast<unsigned long long>(value));
 }
@@ -75,14 +89,14 @@ struct Device {
   CUmodule module = nullptr;
   CUdeviceptr out = 0;
 
-  bool open(const char* library) {
+  bool open(const char* library, const std::string& text) {
     void* const loaded = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (loaded == nullptr) return false;
     const auto ask = reinterpret_cast<const QuernCpuPlugin* (*)()>(::dlsym(loaded, "quern_cpu_device"));
     plugin = ask != nullptr ? ask() : nullptr;
     return plugin != nullptr && plugin->driver_table(&cu, sizeof cu) == 0 && cu.cuInit(0) == CUDA_SUCCESS &&
            cu.cuCtxCreate_v4(&context, nullptr, 0, 0) == CUDA_SUCCESS &&
-           cu.cuModuleLoadData(&module, kText) == CUDA_SUCCESS &&
+           cu.cuModuleLoadData(&module, text.c_str()) == CUDA_SUCCESS &&
            cu.cuMemAlloc_v2(&out, 4096) == CUDA_SUCCESS && cu.cuMemsetD8_v2(out, 0, 4096) == CUDA_SUCCESS;
   }
   CUresult launch(const char* name, unsigned block) {
@@ -104,6 +118,21 @@ void fill(Device& device, unsigned block) {
   bool right = true;
   for (unsigned t = 0; t < block; ++t) right = right && got[t] == 3 * t + 7;
   print("right", right);
+}
+
+/// Waits until the store has machine code, ten seconds at most.
+void fill_until_stored(Device& device, unsigned block) {
+  fill(device, block);
+  const std::string suffix = cache::entry_suffix(cache::EntryKind::machine_code);
+  const auto is_code = [&](const auto& each) { return each.path().string().ends_with(suffix); };
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  bool stored = false;
+  while (!stored && std::chrono::steady_clock::now() < end) {
+    const std::filesystem::recursive_directory_iterator files(std::getenv("QUERN_CACHE_DIR"));
+    stored = std::any_of(begin(files), std::filesystem::recursive_directory_iterator{}, is_code);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  print("stored", stored);
 }
 
 void stray(Device& device, unsigned block) {
@@ -191,11 +220,13 @@ int write_bundle_file(const char* library, unsigned block) {
 
 int run_child(const char* library, const char* scenario, unsigned block) {
   const std::map<std::string, void (*)(Device&, unsigned)> scenarios = {
-      {"fill", fill}, {"stray", stray}, {"cancel", cancel}, {"limit", limit}};
+      {"fill", fill},   {"stray", stray}, {"cancel", cancel},
+      {"limit", limit}, {"long", fill},   {"long-until-stored", fill_until_stored}};
   if (std::string(scenario) == "bundle") return write_bundle_file(library, block);
   Device device;
   const auto wanted = scenarios.find(scenario);
-  if (wanted == scenarios.end() || !device.open(library)) return 2;
+  const bool is_long = std::string(scenario).starts_with("long");
+  if (wanted == scenarios.end() || !device.open(library, is_long ? long_text() : kText)) return 2;
   wanted->second(device, block);
   std::printf("isa %s\n", device.plugin->isa());
   print_counters(*device.plugin);

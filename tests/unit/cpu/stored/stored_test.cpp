@@ -107,6 +107,30 @@ TEST_CASE("a second process generates no machine code and inspects no PTX") {
   CHECK(second.at("texts_from_disk") == "1");
 }
 
+TEST_CASE("good code that follows quick code in the background is there for the next process") {
+  Store store;
+  store.environment = "QUERN_CPU_TIER=auto";
+  const Report first = store.run("long-until-stored");
+  check_generated(first, "1");
+  CHECK(first.at("stored") == "1");
+  for (const char* environment : {"QUERN_CPU_TIER=auto", "QUERN_CPU_TIER=good"}) {
+    store.environment = environment;
+    const Report second = store.run("long");
+    check_generated(second, "0");
+    CHECK(second.at("from_disk") == "1");
+  }
+}
+
+TEST_CASE("quick code is neither stored nor taken in place of good code") {
+  Store store;
+  store.environment = "QUERN_CPU_TIER=quick";
+  check_generated(store.run("long"), "1");
+  CHECK(store.entries(cache::EntryKind::machine_code).empty());
+  store.environment = "QUERN_CPU_TIER=good";
+  check_generated(store.run("long"), "1");
+  CHECK(store.entries(cache::EntryKind::machine_code).size() == 1);
+}
+
 TEST_CASE("a known text with a new block shape is compiled") {
   const Store store;
   check_generated(store.run("fill", 64), "1");
