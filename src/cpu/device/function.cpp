@@ -103,11 +103,20 @@ void FunctionObject::make(Variant& variant, Tier tier) const {
   variant.made.store(true, std::memory_order_release);
 }
 
+/// True if a program could tell quick from good code. Frames of quick code are larger, so that a recursion
+/// would end at another depth. Its warps run in another order, which atomic operations with a result return,
+/// and which decides how floating-point sums are rounded.
+bool FunctionObject::shows_tier(const ptx::Instruction& instruction) {
+  using ptx::Opcode, ptx::Type;
+  if (instruction.opcode == Opcode::call || instruction.opcode == Opcode::atom) return true;
+  constexpr Type kReals[] = {Type::f32, Type::f64, Type::f16, Type::f16x2, Type::bf16, Type::bf16x2};
+  return instruction.opcode == Opcode::red &&
+         std::ranges::find(kReals, instruction.type()) != std::end(kReals);
+}
+
 /// Returns false if good code is known, or must be waited for.
 bool FunctionObject::make_quick(Variant& variant) const {
-  // Frames of quick code are larger: a recursion would end at another depth.
-  const auto calls = [](const ptx::Instruction& each) { return each.opcode == ptx::Opcode::call; };
-  if (std::ranges::any_of(ptx_->body, calls)) return false;
+  if (std::ranges::any_of(ptx_->body, &shows_tier)) return false;
   const base::Digest& digest = module_->shared->digest;
   if (known_code(digest, info_->name, variant.specialisation) != nullptr) return false;
   Specialisation quick = variant.specialisation;

@@ -48,10 +48,14 @@ const char* const kKernels = R"(
 
 std::string tiers_text() {
   std::string text = ".version 8.0\n.target sm_89\n.address_size 64\n.func helper() { ret; }\n";
-  for (const char* name : {"tiers", "tiers_calls"}) {
-    text += std::string(".visible .entry ") + name + "(.param .u64 out) {\n.reg .b32 %r;\n";
+  const std::pair<std::string, std::string> kernels[] = {{"tiers", "red.global.add.u32 [%rd], %r;"},
+                                                         {"tiers_calls", "call helper;"},
+                                                         {"tiers_atom", "atom.global.add.u32 %r, [%rd], 1;"},
+                                                         {"tiers_red", "red.global.add.f32 [%rd], %f;"}};
+  for (const auto& [name, last] : kernels) {
+    text += ".visible .entry " + name + "(.param .u64 out) {\n.reg .b32 %r;\n.reg .b64 %rd;\n.reg .f32 %f;\n";
     for (int i = 0; i < 100; ++i) text += "mov.u32 %r, 0;\n";
-    text += std::string(name) == "tiers_calls" ? "call helper;\nret;\n}\n" : "ret;\n}\n";
+    text += last + "\nret;\n}\n";
   }
   return text;
 }
@@ -186,6 +190,10 @@ const std::map<std::string, cpu::engine::RunBlocks, std::less<>> kFunctions = {
     {"tiers quick", tiers<1>},
     {"tiers_calls", tiers<2>},
     {"tiers_calls quick", tiers<1>},
+    {"tiers_atom", tiers<2>},
+    {"tiers_atom quick", tiers<1>},
+    {"tiers_red", tiers<2>},
+    {"tiers_red quick", tiers<1>},
     {"empty", empty},
     {"fill", fill},
     {"index", index},
