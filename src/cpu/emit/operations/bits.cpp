@@ -76,8 +76,8 @@ Value* bfind(Operands& o) {
   return o.b.CreateSelect(o.b.CreateICmpEQ(value, zero(type)), all_ones(o.type), found);
 }
 
-/// The PTX ISA limits position and length to 255. GPUs take larger ones modulo 256 for words of 32 bits, and as
-/// they are for words of 64 bits.
+/// The PTX ISA limits position and length to 255. GPUs take larger ones modulo 256 for words of 32 bits, and
+/// as they are for words of 64 bits.
 Value* field_number(Operands& o, Value* number) {
   if (width_of(o.type) == 32) number = o.b.CreateAnd(number, bits(number->getType(), 0xff));
   return amount_in(o, number, o.type);
