@@ -152,8 +152,8 @@ TEST_CASE_FIXTURE(Fixture, "host functions and callbacks may not call the driver
     CUcontext now = nullptr;
     std::uint32_t word = 0;
     in.query = cu().cuStreamQuery(in.stream);
-    in.others = {cu().cuMemAlloc_v2(&more, 16),         cu().cuCtxGetCurrent(&now),
-                 cu().cuStreamSynchronize(in.stream),   cu().cuCtxSynchronize(),
+    in.others = {cu().cuMemAlloc_v2(&more, 16), cu().cuCtxGetCurrent(&now),
+                 cu().cuStreamSynchronize(in.stream), cu().cuCtxSynchronize(),
                  cu().cuMemcpyDtoH_v2(&word, in.memory, 4)};
   };
   const CUstreamCallback callback = [](CUstream, CUresult, void* user) {
