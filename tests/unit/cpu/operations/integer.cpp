@@ -104,13 +104,13 @@ TEST_CASE("division never faults: by zero it gives all ones, INT_MIN / -1 gives 
 TEST_CASE("64-bit divisions are exact where f64 begins to round") {
   std::vector<std::uint64_t> values;
   for (const unsigned bits : {31u, 32u, 49u, 50u, 51u, 52u, 53u, 54u})
-    for (const std::uint64_t distance : {0, 1, 2, 3}) {
+    for (const std::uint64_t distance : {0ull, 1ull, 2ull, 3ull}) {
       values.push_back((std::uint64_t{1} << bits) - distance);
       values.push_back((std::uint64_t{1} << bits) + distance);
       values.push_back(0 - values.back());
       values.push_back(0 - (std::uint64_t{1} << bits) + distance);
     }
-  for (const std::uint64_t small : {1, 2, 3, 5, 7, 641, 65537}) values.push_back(small);
+  for (const std::uint64_t small : {1ull, 2ull, 3ull, 5ull, 7ull, 641ull, 65537ull}) values.push_back(small);
   for (const Op op : kDivisions)
     check_elementwise({.op = op, .type = Type::i64, .inputs = {{Type::i64}, {Type::i64}}},
                       [&](const Row& row) { return division_of(op)(row[0], row[1], 64); }, {values, values});
