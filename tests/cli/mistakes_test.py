@@ -402,7 +402,7 @@ class Scripts(unittest.TestCase):
             (root / "build/build.ninja").write_text("build tests/contract/contract: link\nbuild quern: link\n")
             self.assertIn("the build failed:\nno rule", tool("tools/contract").stderr)
             self.assertIn("the build failed", tool("tools/gpu-check", "--bundle", "bundle").stderr)
-            self.assertEqual((root / "bin/log").read_text(), f"ninja -C {root}/build tests/contract/contract\nninja -C {root}/build quern\n")
+            self.assertEqual((root / "bin/log").read_text(), f"ninja -C {root}/build tests/contract/contract\nninja -C {root}/build quern tests/contract/contract\n")
 
 
 class Output(Case):
