@@ -127,7 +127,9 @@ TEST_CASE_FIXTURE(WithoutThreads, "part: kernels wait for values" * doctest::ski
 
 TEST_CASE("a program that can start no thread waits for what its other streams do") {
   if (!is_cpu()) return;
-  for (const char* part : {"part: calls that wait do the work of other streams",
-                           "part: graphs wait for values", "part: kernels wait for values"})
-    CHECK(Process(part).succeeds());
+  CHECK(Process("part: calls that wait do the work of other streams").succeeds());
+  CHECK(Process("part: graphs wait for values").succeeds());
+  // The dispatcher takes every kernel for one that waits, and such a kernel runs no other one (docs/host.md).
+  if (std::getenv("QUERN_CPU_DISPATCH") == nullptr)
+    CHECK(Process("part: kernels wait for values").succeeds());
 }
