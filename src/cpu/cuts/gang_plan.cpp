@@ -56,7 +56,7 @@ std::vector<ir::BlockId> find_irregular_branches(const ir::Function& function,
   return found;
 }
 
-/// Where warps of a gang may disagree, for the decision whether there is a gang.
+/// Finds the branches at which warps of a gang may disagree, for the decision whether there is a gang.
 class Splits {
  public:
   Splits(const ir::Function& function, const analysis::Analysis& facts, const GangPlan& gang)

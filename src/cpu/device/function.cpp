@@ -30,6 +30,17 @@ void tell_generation(const FunctionObject& function, const std::string& kernel, 
   sink(&given);
 }
 
+/// True if a program could tell quick from good code. Frames of quick code are larger, so that a recursion
+/// would end at another depth. Its warps run in another order, which atomic operations with a result return,
+/// and which decides how floating-point sums are rounded.
+bool shows_tier(const ptx::Instruction& instruction) {
+  using ptx::Opcode, ptx::Type;
+  if (instruction.opcode == Opcode::call || instruction.opcode == Opcode::atom) return true;
+  constexpr Type kReals[] = {Type::f32, Type::f64, Type::f16, Type::f16x2, Type::bf16, Type::bf16x2};
+  return instruction.opcode == Opcode::red &&
+         std::ranges::find(kReals, instruction.type()) != std::end(kReals);
+}
+
 }  // namespace
 
 void set_generate_sink(GenerateSink sink) noexcept { generate_sink.store(sink); }
@@ -101,17 +112,6 @@ void FunctionObject::make(Variant& variant, Tier tier) const {
   }
   variant.newest.store(&variant.loaded, std::memory_order_release);
   variant.made.store(true, std::memory_order_release);
-}
-
-/// True if a program could tell quick from good code. Frames of quick code are larger, so that a recursion
-/// would end at another depth. Its warps run in another order, which atomic operations with a result return,
-/// and which decides how floating-point sums are rounded.
-bool FunctionObject::shows_tier(const ptx::Instruction& instruction) {
-  using ptx::Opcode, ptx::Type;
-  if (instruction.opcode == Opcode::call || instruction.opcode == Opcode::atom) return true;
-  constexpr Type kReals[] = {Type::f32, Type::f64, Type::f16, Type::f16x2, Type::bf16, Type::bf16x2};
-  return instruction.opcode == Opcode::red &&
-         std::ranges::find(kReals, instruction.type()) != std::end(kReals);
 }
 
 /// Returns false if good code is known, or must be waited for.

@@ -225,7 +225,6 @@ class FunctionObject {
     LoadedCode good;
   };
   void make(Variant& variant, Tier tier) const;
-  static bool shows_tier(const ptx::Instruction& instruction);
   bool make_quick(Variant& variant) const;
   void replace_quick(Variant& variant, Tier tier) const;
   Variant& variant_for(const Specialisation& specialisation) QUERN_EXCLUDES(mutex_);

@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kExitGrace{500};
 constexpr std::chrono::milliseconds kExitTime{1000};
 /// A waiting caller spins for this time before it sleeps. It is about the cost of a sleep and a wake-up.
 constexpr std::chrono::microseconds kCallerSpin{10};
-/// Where no thread looks at the values that streams wait for, waiting callers do: this long after they looked
+/// Waiting callers look at the values that streams wait for if no thread does: this long after they looked
 /// last, doubled each time.
 constexpr std::chrono::microseconds kFirstNap{20};
 constexpr std::chrono::microseconds kLongestNap{1000};

@@ -186,7 +186,7 @@ def make_lennard_jones(random):
     place = np.arange(n)
     lattice = np.stack([place % edge, place // edge % edge, place // edge**2])
     x, y, z = 1.2 * lattice + 0.2 * random.random((3, n))
-    # Of the 5 x 5 x 5 around an atom, not the atom itself; as lists that threads with consecutive atoms read side by side.
+    # The neighbours are the 5 x 5 x 5 around an atom without itself, in lists that threads with consecutive atoms read side by side.
     steps = np.delete(np.arange(125), 62)[random.integers(0, 124, (NEIGHBOURS, n))]
     moved = [(lattice[axis] + steps // 5**axis % 5 - 2) % edge for axis in range(3)]
     neighbour = (moved[0] + edge * moved[1] + edge**2 * moved[2]).astype(i32)

@@ -13,7 +13,7 @@ namespace {
 
 typedef std::uint8_t Flags __attribute__((ext_vector_type(QUERN_LANES)));
 
-/// Where a new pixel lies: between an old one and the next.
+/// A new pixel lies between an old one and the next.
 struct Place {
   std::size_t first;
   float weight;

@@ -196,7 +196,7 @@ void arg_max(Arrays arrays, Part part) {
   }
 }
 
-// Where the keys stand does not matter: the distinct ones first here.
+// The place of a key does not matter; here the distinct ones come first.
 void hash_count(Arrays arrays, Part part) {
   std::map<std::uint32_t, std::uint32_t> counts;
   for (std::size_t i = part.begin * 1024; i < part.end * 1024; ++i)

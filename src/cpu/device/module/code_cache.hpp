@@ -12,7 +12,7 @@
 
 namespace quern::cpu::device {
 
-/// Who makes code that is not known.
+/// Names the one who makes code that is not known.
 enum class Maker : std::uint8_t {
   launch,      ///< something waits for it
   background,  ///< quick code of the kernel runs meanwhile; it is not counted again

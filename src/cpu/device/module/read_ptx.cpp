@@ -165,7 +165,7 @@ std::variant<ImageText, Refusal> text_of_image(const Image& image) {
 
 namespace {
 
-/// What a text is refused with that does not parse. One that does not begin as PTX is no image at all.
+/// Returns the error for a text that does not parse. One that does not begin as PTX is no image at all.
 CUresult result_of_text(std::string_view text) {
   return begins_as_ptx(text) ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_INVALID_IMAGE;
 }
