@@ -183,8 +183,11 @@ TEST_CASE_FIXTURE(Fixture, "a host that waits learns of the end of the recording
 TEST_CASE_FIXTURE(Fixture, "part: an event behind a fault" * doctest::skip()) {
   const CUevent shared = event(kFlags);
   const std::string handle = to_hex(handle_of(shared));
-  REQUIRE(launch("fill", 1, 32, nullptr, CUdeviceptr{64}, 32u, 1u) == CUDA_SUCCESS);
-  REQUIRE(cu().cuEventRecord(shared, nullptr) == CUDA_SUCCESS);
+  const CUstream on = stream();
+  Gate gate(on);  // the fault must not come before the record, which would return it
+  REQUIRE(launch("fill", 1, 32, on, CUdeviceptr{64}, 32u, 1u) == CUDA_SUCCESS);
+  REQUIRE(cu().cuEventRecord(shared, on) == CUDA_SUCCESS);
+  gate.open();
   CHECK(cu().cuEventSynchronize(shared) == CUDA_ERROR_ILLEGAL_ADDRESS);
   answer_and_wait("handle " + handle);
 }

@@ -59,6 +59,7 @@ TEST_CASE_FIXTURE(Fixture, "another process reads and writes memory, which keeps
     CHECK(download<unsigned>(pointer, kCount) == expected);
     // The next process sees what this one computes now.
     REQUIRE(launch("fill", kCount / 128, 128, nullptr, pointer, kCount, 5u) == CUDA_SUCCESS);
+    REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
     Process next("part: memory of the process above is doubled");
     CHECK(next.succeeds());
     CHECK(download<unsigned>(pointer + 4, 1)[0] == 10);
