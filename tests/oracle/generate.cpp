@@ -74,8 +74,9 @@ class Kernel {
     std::string start;
     if (w_.uses_stack) {
       start += "\tmov.u64 %td10, stack;\n";
-      for (unsigned i = 0; i < kStackWords; ++i)
-        start += Text{"\tst.local.u32 [stack+{}], {};\n", 4 * i, i * 0x01010101u};
+      const unsigned each = w_.stack_element == 8 ? 8 : 4;
+      for (unsigned i = 0; i < kStackWords * 4 / each; ++i)
+        start += Text{"\tst.local.u{} [stack+{}], {};\n", each * 8, each * i, i * 0x01010101u};
     }
     return fmt::format(
         ".version 8.6\n.target sm_89\n.address_size 64\n\n{}\n.visible .entry k(\n\t.param .u64 "
@@ -98,6 +99,7 @@ class Kernel {
     const Extents chosen = choose_block(w_.random);
     result.block = w_.options.block.value_or(chosen);
     result.grid = {1 + w_.random.below(3), 1 + w_.random.below(2), 1};
+    w_.stack_element = 4 * w_.random.below(3);
     w_.threads = result.block[0] * result.block[1] * result.block[2];
     result.threads = std::uint64_t{w_.threads} * result.grid[0] * result.grid[1];
     result.in_bytes = result.threads * 64 + 64;

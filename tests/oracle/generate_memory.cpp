@@ -1,13 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 // %td0: the thread's input, %td1: its output words, %td2: all input, %td8: its scratch words, %td9: the
 // accumulators, %td10: its local memory (all generic or global addresses, but for local memory).
+#include <iterator>
+
 #include "writer.hpp"
 
 namespace quern::oracle {
 
+namespace {
+
+// Neighbouring threads read neighbouring elements, but where the index wraps or stops at an end.
+void load_wrapped(Writer& w) {
+  struct Form {
+    unsigned bytes;
+    const char* text;
+  };
+  static constexpr Form kForms[] = {{1, "ld.global.u8 %r0, [%td5]"},
+                                    {1, "ld.global.nc.s8 %r1, [%td5]"},
+                                    {2, "ld.global.u16 %r2, [%td5]"},
+                                    {4, "ld.global.nc.u32 %r3, [%td5]"},
+                                    {4, "ld.u32 %r4, [%td5]"},
+                                    {8, "ld.global.u64 %rd0, [%td5]"},
+                                    {8, "ld.global.v2.u32 {%r0, %r5}, [%td5]"},
+                                    {16, "ld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%td5]"},
+                                    {4, "ld.global.v2.u16 {%h0, %h1}, [%td5];\n\tmov.b32 %r2, {%h1, %h0}"}};
+  const Form& form = kForms[w.random.below(std::size(kForms))];
+  const unsigned elements = 1 + w.random.below(4 * w.threads);  // the input has 64 bytes for each thread
+  w.line(
+      Text{"{} %t5, %t{}, {}", w.pick({"add.s32", "xor.b32"}), w.random.below(2), w.random.below(elements)});
+  w.line(w.random.chance(70) ? Text{"rem.u32 %t5, %t5, {}", elements}
+                             : Text{"min.u32 %t5, %t5, {}", elements - 1});
+  w.line(Text{"mul.wide.u32 %td5, %t5, {}", form.bytes});
+  w.line("add.s64 %td5, %td2, %td5");
+  w.line(form.text);
+}
+
+}  // namespace
+
 // Reads at a random place of the input, which threads do not write, or of constant memory.
 void load(Writer& w) {
-  switch (w.random.below(8)) {
+  switch (w.random.below(9)) {
+    case 8:
+      return load_wrapped(w);
     case 0:
       return w.line(Text{"{}ld.global.{} {}, [%td0+{}]", w.guard(),
                          w.pick({"u32", "s32", "u16", "s16", "u8", "s8"}), w.r(), 4 * w.random.below(15)});
@@ -40,9 +74,33 @@ void load(Writer& w) {
 
 namespace {
 
+// Local memory in elements of one size, at a constant or a computed address.
+void plain_stack(Writer& w) {
+  const unsigned bytes = w.stack_element, elements = kStackWords * 4 / bytes;
+  const auto value = [&] { return bytes == 8 ? w.rd() : w.r(); };
+  std::string address = Text{"stack+{}", bytes * w.random.below(elements)};
+  if (w.random.chance(20)) {
+    const char* const name = bytes == 8 ? "rd" : "r";
+    const std::string pair = Text{"{{%{}{}, %{}{}}}", name, w.random.below(2), name, 2 + w.random.below(2)};
+    const unsigned at = 2 * bytes * w.random.below(elements / 2);
+    return w.random.chance(50)
+               ? w.line(Text{"st.local.v2.u{} [stack+{}], {}", bytes * 8, at, pair})
+               : w.line(Text{"{}ld.local.v2.u{} {}, [stack+{}]", w.guard(), bytes * 8, pair, at});
+  }
+  if (w.random.chance(60)) {
+    w.line(Text{"and.b32 %t5, {}, {}", w.r(), elements - 1});
+    w.line(Text{"mul.wide.u32 %td5, %t5, {}", bytes});
+    w.line("add.s64 %td5, %td10, %td5");
+    address = "%td5";
+  }
+  w.random.chance(50) ? w.line(Text{"{}st.local.u{} [{}], {}", w.guard(), bytes * 8, address, value()})
+                      : w.line(Text{"{}ld.local.u{} {}, [{}]", w.guard(), bytes * 8, value(), address});
+}
+
 // Local memory, at a constant or a computed address.
 void stack(Writer& w) {
   w.uses_stack = true;
+  if (w.stack_element != 0) return plain_stack(w);
   if (w.random.chance(40)) {
     const unsigned at = 4 * w.random.below(kStackWords);
     return w.random.chance(50) ? w.line(Text{"{}st.local.u32 [stack+{}], {}", w.guard(), at, w.r()})

@@ -53,7 +53,9 @@ class Writer {
   unsigned loops = 0;
   unsigned chains = 0;
   bool uses_stack = false;  ///< local memory
-  bool together = true;     ///< no thread has ended yet
+  /// If not 0, all accesses to local memory are of 4 or of 8 bytes, and no address of it is generic.
+  unsigned stack_element = 0;
+  bool together = true;  ///< no thread has ended yet
 };
 
 // Each emits one statement, for any position:
