@@ -114,6 +114,7 @@ std::span<const Pass> pass_list() {
       {"merge_chains", Form::builder, &builder<lower::merge_chains>},
       {"close_loops", Form::builder, &builder<lower::close_loops>},
       {"number_all", Form::builder, &builder<lower::number_all>},
+      {"interleave_local", Form::builder, &builder<lower::interleave_local>},
       {"collect_functions", Form::simt, &collect_functions},
       {"choose_call_form", Form::simt, &choose_call_form},
       {"check_operations", Form::checked, &check_operations},

@@ -179,6 +179,9 @@ struct Function {
   /// (lower/activations.cpp). It begins with the number of bytes of local memory in use. If it is not 0,
   /// threads may wait for others anywhere, so the dispatcher runs the kernel.
   std::uint32_t stack_bytes = 0;
+  /// If not 0, all accesses to local memory are of elements of this size, and the same element of a warp's 32
+  /// lanes lies side by side (lower/ssa/interleave_local.cpp). Otherwise, each lane has an area of its own.
+  std::uint32_t interleaved_bytes = 0;
   std::vector<Inst> insts;
   std::vector<Block> blocks;
   std::vector<Location> locations;

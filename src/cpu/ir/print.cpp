@@ -172,6 +172,8 @@ class Printer {
       separator = ", ";
     }
     if (function_.local_bytes != 0) fmt::format_to(out(), " local {} bytes", function_.local_bytes);
+    if (function_.interleaved_bytes != 0)
+      fmt::format_to(out(), ", interleaved by {}", function_.interleaved_bytes);
     text_ += "\n";
   }
 

@@ -27,7 +27,7 @@ bool fits_int32(std::int64_t value) { return value >= INT32_MIN && value <= INT3
 std::int64_t added_after_check(const Access& access) {
   constexpr std::int64_t kMost = engine::kCompactReachBytes / 2;
   const std::int64_t wanted = access.displacement;
-  if (access.space == ir::Space::param) return 0;
+  if (access.space == ir::Space::param || access.space == ir::Space::local) return 0;
   const bool fits = access.compact() ? wanted >= -kMost && wanted <= kMost : fits_int32(wanted);
   return fits ? wanted : 0;
 }
@@ -63,6 +63,15 @@ Value* checked_shared(const Access& access, Value* base, Value* address) {
   return advance(c, start, -static_cast<std::int64_t>(kReach));
 }
 
+/// The pointer to lane 0's element at `address` in interleaved local memory.
+Value* checked_local(const Access& access, Value* base, Value* address) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  Value* const inside = clamp(b, address, c.local_stride());
+  return b.CreateGEP(b.getInt8Ty(), aligned_start(access, c.local_base(), base),
+                     b.CreateMul(inside, b.getInt64(kWarpSize)));
+}
+
 /// The checked pointer of a scalar address, which is at `offset` from `base`, the address of a lane without
 /// displacement. Offsets added to the pointer later must stay within a gap.
 Value* checked_pointer(const Access& access, Value* base, std::int64_t offset) {
@@ -77,10 +86,12 @@ Value* checked_pointer(const Access& access, Value* base, std::int64_t offset) {
     case ir::Space::param:
       return b.CreateGEP(b.getInt8Ty(), context.params(),
                          clamp(b, address, b.getInt64(param_bytes(context))));
+    case ir::Space::local:
+      assert(access.interleaved() && "local addresses differ between lanes");
+      return checked_local(access, base, address);
     default:
       break;
   }
-  assert(access.space != ir::Space::local && "local addresses differ between lanes");
   Value* const limit = aligned_limit(access, base);
   Value* const inside = clamp(b, b.CreateSub(address, context.window_base()),
                               limit == nullptr ? context.window_bytes() : limit);
@@ -112,8 +123,9 @@ LanePointers local_pointers(const Access& access) {
   llvm::IRBuilder<>& b = c.builder();
   // Areas are much smaller than 2^26 bytes (engine: local_stride), so 32-bit indices reach all 32 of them.
   Value* const stride = c.local_stride();
-  Value* const lane_starts =
-      b.CreateMul(lane_numbers(c, 32), splat(c, b.CreateTrunc(stride, b.getInt32Ty())));
+  Value* const apart = access.interleaved() ? static_cast<Value*>(b.getInt32(access.element_bytes))
+                                            : b.CreateTrunc(stride, b.getInt32Ty());
+  Value* const lane_starts = b.CreateMul(lane_numbers(c, 32), splat(c, apart));
   Value* offset = nullptr;
   Value* scalar = nullptr;
   if (c.pattern(access.address).kind == LanePatternKind::uniform) {
@@ -125,6 +137,7 @@ LanePointers local_pointers(const Access& access) {
         clamp(b, displaced(c, c.vector(access.address), access.displacement), splat(c, stride));
     offset = b.CreateTrunc(inside, lane_starts->getType());
   }
+  if (access.interleaved()) offset = b.CreateMul(offset, bits(offset->getType(), kWarpSize));
   return {aligned_start(access, c.local_base(), scalar), b.CreateAdd(lane_starts, offset), 1};
 }
 
@@ -185,6 +198,14 @@ LanePointers window_pointers(const Access& access) {
   return {advance(c, base, after), offset, 1};
 }
 
+/// The distances of the lanes' elements in interleaved local memory.
+analysis::LanePattern side_by_side(unsigned element_bytes) {
+  analysis::LanePattern pattern{.kind = LanePatternKind::affine};
+  analysis::Term& term = pattern.terms.emplace_back();
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) term.offsets[lane] = std::int64_t{lane} * element_bytes;
+  return pattern;
+}
+
 bool indexed_by_constants(const Layout& layout) {
   return !layout.base_lanes.empty() && layout.base_lanes.size() == 1;
 }
@@ -202,9 +223,18 @@ Access::Access(Context& context_, ir::Value value, ir::Type element_)
       displacement(static_cast<std::int64_t>(inst.imm)) {
   // Each lane has separate local memory, whatever the offsets are. Parameters are checked last.
   const analysis::LanePattern& pattern = context.pattern(address);
-  if (space == ir::Space::local || (space == ir::Space::param && pattern.kind != LanePatternKind::uniform))
-    return;
+  const bool uniform = pattern.kind == LanePatternKind::uniform;
+  if (interleaved() && uniform && count == 1) layout = layout_of(side_by_side(element_bytes), element_bytes);
+  if (space == ir::Space::local || (space == ir::Space::param && !uniform)) return;
   layout = layout_of(pattern, element_bytes * count, compact() ? kCompactReach : kWideReach);
+}
+
+bool Access::interleaved() const {
+  return space == ir::Space::local && context.function().interleaved_bytes != 0;
+}
+
+std::int64_t Access::element_step() const {
+  return std::int64_t{element_bytes} * (interleaved() ? kWarpSize : 1);
 }
 
 llvm::Type* Access::memory_type() const {
@@ -231,7 +261,7 @@ std::optional<NearAccess> near_access(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
   const analysis::LanePattern& pattern = c.pattern(access.address);
-  if (pattern.kind != LanePatternKind::offset32) return std::nullopt;
+  if (pattern.kind != LanePatternKind::offset32 || access.space == ir::Space::local) return std::nullopt;
   const analysis::LanePattern& index = c.pattern(pattern.index);
   const std::uint32_t width = ir::bit_size(c.function()[pattern.index].type);
   if (index.kind != LanePatternKind::affine || index.terms.size() != 1 || width > 32 ||

@@ -10,7 +10,8 @@
 //   such addresses (a lane may be at "base - 4 + 4" although lane 0's own address is negative). In a compact
 //   window, every lane's offset is checked.
 // * local: lane's area + min(offset, area size). The next lane's area follows, or the memory after the
-//   worker's local memory, which is inaccessible or belongs to the worker.
+//   worker's local memory, which is inaccessible or belongs to the worker. If it is interleaved, the
+//   warp's area + min(offset, area size) * 32 + lane * element size.
 // * param: parameters + min(offset, their size)
 #pragma once
 
@@ -35,6 +36,10 @@ struct Access {
   llvm::Value* base = nullptr;  ///< i64: the address of lane 0, if it is not that of the pattern
 
   unsigned bytes() const { return element_bytes * count; }
+  /// True for local memory in which the same element of all lanes lies side by side.
+  bool interleaved() const;
+  /// Bytes from an element of a lane to its next one.
+  std::int64_t element_step() const;
   /// True if the window is compact: at most kCompactReachBytes may be added to a checked address.
   bool compact() const { return context.specialisation().compact; }
   /// The element type in memory: an integer for i1 and the 16-bit floating types.

@@ -21,63 +21,105 @@ llvm::Type* memory_vector(const Access& access) {
   return llvm::FixedVectorType::get(access.memory_type(), kWarpSize);
 }
 
+constexpr unsigned kWordBytes = 4;
+
 /// AVX-512 has gathers and scatters of 4 and 8 bytes. On other processors a helper is called, because LLVM's
 /// inline form triples the compile time.
-bool gathers_natively(const Access& access) {
-  return access.context.specialisation().isa == Isa::avx512 && access.element_bytes >= 4;
+bool gathers_natively(const Access& access, unsigned bytes) {
+  return access.context.specialisation().isa == Isa::avx512 && bytes >= kWordBytes;
 }
 
-std::string sized(const char* stem, const Access& access) {
+std::string sized(const char* stem, const Access& access, unsigned bytes) {
   // The helpers for AVX2 processors use its gathers; the other helpers run on any processor.
-  const bool avx2 = access.context.specialisation().isa != Isa::baseline && access.element_bytes >= 4;
-  return std::string(stem) + std::to_string(access.element_bytes * 8) +
-         (avx2 && stem[10] == 'g' ? "_avx2" : "");
+  const bool avx2 = access.context.specialisation().isa != Isa::baseline && bytes >= kWordBytes;
+  return std::string(stem) + std::to_string(bytes * 8) + (avx2 && stem[10] == 'g' ? "_avx2" : "");
 }
 
-Value* gather_by_helper(const Access& access, const LanePointers& pointers, std::int64_t displacement) {
+Value* gather_by_helper(const Access& access, const LanePointers& pointers, std::int64_t displacement,
+                        llvm::Type* type) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
   Value* const addresses = spill(c, absolute_addresses(c, pointers, displacement));
-  Value* const out = scratch(c, memory_vector(access));
-  call_helper(c, sized("quern_cpu_gather_", access), b.getVoidTy(), {out, addresses, c.mask_bits()},
+  Value* const out = scratch(c, type);
+  call_helper(c, sized("quern_cpu_gather_", access, type->getScalarSizeInBits() / 8), b.getVoidTy(),
+              {out, addresses, c.mask_bits()},
               ir::is_ordered(access.inst.attr) ? Touches::anything : Touches::reads_memory);
-  Value* const values = b.CreateAlignedLoad(memory_vector(access), out, llvm::Align(64));
+  Value* const values = b.CreateAlignedLoad(type, out, llvm::Align(64));
   release(c, {addresses, out});
   return values;
+}
+
+Value* gather_natively(const Access& access, Value* addresses, llvm::Type* type, llvm::Align align) {
+  Context& c = access.context;
+  llvm::CallInst* const call =
+      c.builder().CreateMaskedGather(type, addresses, align, c.mask(), llvm::Constant::getNullValue(type));
+  annotate(access, call);
+  return call;
+}
+
+/// True if each element lies in one aligned word. Parameters of 2 bytes may have any alignment.
+bool lie_in_words(const Access& access) {
+  return access.context.specialisation().isa == Isa::avx512 && access.element_bytes < kWordBytes &&
+         access.align() == llvm::Align(access.element_bytes) && access.space != ir::Space::param &&
+         !ir::is_ordered(access.inst.attr);
+}
+
+/// Gathers the aligned words that hold the elements. A word lies in the page of its element, so that it can
+/// be read wherever the element can.
+Value* gather_from_words(const Access& access, const LanePointers& pointers, std::int64_t displacement) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  Value* const addresses = absolute_addresses(c, pointers, displacement);
+  llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kWarpSize);
+  llvm::Type* const places = llvm::FixedVectorType::get(b.getPtrTy(), kWarpSize);
+  Value* const starts = b.CreateAnd(addresses, bits(addresses->getType(), ~std::uint64_t{kWordBytes - 1}));
+  Value* const word =
+      gather_natively(access, b.CreateIntToPtr(starts, places), words, llvm::Align(kWordBytes));
+  Value* const byte = b.CreateAnd(b.CreateTrunc(addresses, words), bits(words, kWordBytes - 1));
+  Value* const element = b.CreateLShr(word, b.CreateShl(byte, bits(words, 3)));
+  llvm::Type* const narrow = llvm::FixedVectorType::get(b.getIntNTy(access.element_bytes * 8), kWarpSize);
+  return b.CreateBitCast(b.CreateTrunc(element, narrow), memory_vector(access));
 }
 
 }  // namespace
 
 Value* gather(const Access& access, const LanePointers& pointers, std::int64_t displacement) {
-  if (!gathers_natively(access)) return gather_by_helper(access, pointers, displacement);
-  Context& c = access.context;
-  Value* const addresses = gather_pointers(c, pointers, displacement);
+  if (lie_in_words(access)) return gather_from_words(access, pointers, displacement);
   llvm::Type* const type = memory_vector(access);
-  llvm::CallInst* const call = c.builder().CreateMaskedGather(type, addresses, access.align(), c.mask(),
-                                                              llvm::Constant::getNullValue(type));
-  annotate(access, call);
-  return call;
+  if (!gathers_natively(access, access.element_bytes))
+    return gather_by_helper(access, pointers, displacement, type);
+  return gather_natively(access, gather_pointers(access.context, pointers, displacement), type,
+                         access.align());
+}
+
+Value* gather_words(const Access& access, const LanePointers& pointers, std::int64_t displacement,
+                    unsigned bytes) {
+  llvm::IRBuilder<>& b = access.context.builder();
+  llvm::Type* const type = llvm::FixedVectorType::get(b.getIntNTy(bytes * 8), kWarpSize);
+  if (!gathers_natively(access, bytes)) return gather_by_helper(access, pointers, displacement, type);
+  return gather_natively(access, gather_pointers(access.context, pointers, displacement), type,
+                         llvm::Align(bytes));
 }
 
 void scatter(const Access& access, const LanePointers& pointers, std::int64_t displacement, Value* values) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
-  if (gathers_natively(access)) {
+  if (gathers_natively(access, access.element_bytes)) {
     Value* const addresses = gather_pointers(c, pointers, displacement);
     annotate(access, b.CreateMaskedScatter(values, addresses, access.align(), c.mask()));
     return;
   }
   Value* const addresses = spill(c, absolute_addresses(c, pointers, displacement));
   Value* const in = spill(c, values);
-  call_helper(c, sized("quern_cpu_scatter_", access), b.getVoidTy(), {in, addresses, c.mask_bits()},
-              Touches::anything);
+  call_helper(c, sized("quern_cpu_scatter_", access, access.element_bytes), b.getVoidTy(),
+              {in, addresses, c.mask_bits()}, Touches::anything);
   release(c, {addresses, in});
 }
 
 Windows access_windows(const Access& access) {
   // A gather or scatter takes about two cycles for each lane and element, a window about four.
   constexpr std::size_t kMostPerElement = 8;
-  if (!gathers_natively(access)) return {};
+  if (!gathers_natively(access, access.element_bytes)) return {};
   return windows_of(access.layout, access.element_bytes, access.count, kVectorBytes,
                     kMostPerElement * access.count);
 }

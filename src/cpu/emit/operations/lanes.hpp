@@ -11,6 +11,9 @@ namespace quern::cpu::emit {
 
 /// Loads 32 elements from unrelated addresses; lanes that do not run get zero.
 llvm::Value* gather(const Access& access, const LanePointers& pointers, std::int64_t displacement);
+/// The same for words of 4 or 8 bytes, each of which holds several elements of a lane.
+llvm::Value* gather_words(const Access& access, const LanePointers& pointers, std::int64_t displacement,
+                          unsigned bytes);
 /// Stores 32 elements to unrelated addresses. If lanes have the same address, the highest lane's element is
 /// stored.
 void scatter(const Access& access, const LanePointers& pointers, std::int64_t displacement,

@@ -3,6 +3,7 @@
 // loads and shuffles for short strides; a gather for the rest.
 #include <bit>
 
+#include "cpu/emit/operations/gathered_load.hpp"
 #include "cpu/emit/operations/lanes.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
@@ -24,6 +25,8 @@ llvm::AtomicOrdering load_ordering(const ir::Inst& inst) {
   }
 }
 
+}  // namespace
+
 Value* load_one(const Access& access, llvm::Type* type, Value* pointer) {
   llvm::LoadInst* const load = access.context.builder().CreateAlignedLoad(type, pointer, access.align());
   if (ir::is_ordered(access.inst.attr) && !type->isVectorTy()) {
@@ -35,6 +38,8 @@ Value* load_one(const Access& access, llvm::Type* type, Value* pointer) {
   return load;
 }
 
+namespace {
+
 Elements load_uniform(const Access& access) {
   Elements elements;
   Value* const pointer = uniform_pointer(access);
@@ -42,14 +47,6 @@ Elements load_uniform(const Access& access) {
     elements.push_back(
         load_one(access, access.memory_type(),
                  advance(access.context, pointer, std::int64_t{element} * access.element_bytes)));
-  return elements;
-}
-
-Elements load_gathered(const Access& access) {
-  Elements elements;
-  const LanePointers pointers = lane_pointers(access);
-  for (unsigned element = 0; element < access.count; ++element)
-    elements.push_back(gather(access, pointers, std::int64_t{element} * access.element_bytes));
   return elements;
 }
 
@@ -250,18 +247,9 @@ Elements load_lanes(const Access& access);
 
 /// Loads a few vectors, or gathers if an index wraps.
 Elements load_near(const Access& access, const NearAccess& near) {
-  Context& c = access.context;
-  Elements vectors, gathered;
-  const Parts ends = choose(
-      c, near.near, [&] { vectors = load_lanes(near.access); }, [&] { gathered = load_gathered(access); });
-  Elements elements;
-  for (unsigned element = 0; element < access.count; ++element) {
-    llvm::PHINode* const either = c.builder().CreatePHI(gathered[element]->getType(), 2);
-    either->addIncoming(vectors[element], ends.first);
-    either->addIncoming(gathered[element], ends.second);
-    elements.push_back(either);
-  }
-  return elements;
+  return choose_values(
+      access.context, near.near, [&] { return load_lanes(near.access); },
+      [&] { return load_gathered(access); });
 }
 
 Elements load_lanes(const Access& access) {

@@ -45,8 +45,7 @@ void store_uniform(const Access& access) {
 void store_scattered(const Access& access) {
   const LanePointers pointers = lane_pointers(access);
   for (unsigned element = 0; element < access.count; ++element)
-    scatter(access, pointers, std::int64_t{element} * access.element_bytes,
-            lanes_of_element(access, element));
+    scatter(access, pointers, element * access.element_step(), lanes_of_element(access, element));
 }
 
 /// Returns the segment's lanes of all elements; the elements of a lane are adjacent.

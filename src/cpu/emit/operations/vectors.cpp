@@ -131,6 +131,21 @@ Parts choose(Context& context, llvm::Value* condition, llvm::function_ref<void()
   return parts;
 }
 
+std::vector<llvm::Value*> choose_values(Context& context, llvm::Value* condition,
+                                        llvm::function_ref<std::vector<llvm::Value*>()> first,
+                                        llvm::function_ref<std::vector<llvm::Value*>()> second) {
+  std::vector<llvm::Value*> ones, others;
+  const Parts parts = choose(context, condition, [&] { ones = first(); }, [&] { others = second(); });
+  std::vector<llvm::Value*> values;
+  for (std::size_t i = 0; i < ones.size(); ++i) {
+    llvm::PHINode* const either = context.builder().CreatePHI(ones[i]->getType(), 2);
+    either->addIncoming(ones[i], parts.first);
+    either->addIncoming(others[i], parts.second);
+    values.push_back(either);
+  }
+  return values;
+}
+
 void define_scalar(Context& context, ir::Value value, llvm::Value* scalar) {
   context.define(value, context.pattern(value).scalar() ? scalar : splat(context, scalar));
 }

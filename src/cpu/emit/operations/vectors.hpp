@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <vector>
 
 #include "cpu/abi/warp_size.hpp"
 #include "cpu/emit/operations/context.hpp"
@@ -53,6 +54,10 @@ struct Parts {
 /// Emits `first`, which runs if `condition` holds, and `second`, and continues behind both.
 Parts choose(Context& context, llvm::Value* condition, llvm::function_ref<void()> first,
              llvm::function_ref<void()> second);
+/// The same for parts that compute values, of which it returns those of the part that ran.
+std::vector<llvm::Value*> choose_values(Context& context, llvm::Value* condition,
+                                        llvm::function_ref<std::vector<llvm::Value*>()> first,
+                                        llvm::function_ref<std::vector<llvm::Value*>()> second);
 
 /// Define `value` in the form that its pattern requires: a scalar is splatted; of a vector, the first running
 /// lane is taken.

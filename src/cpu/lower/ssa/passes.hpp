@@ -51,6 +51,9 @@ void close_loops(FunctionBuilder& builder);
 /// order of the text.
 void number_all(FunctionBuilder& builder);
 
+/// Decides whether the kernel's local memory can be interleaved (ir::Function::interleaved_bytes).
+void interleave_local(FunctionBuilder& builder);
+
 /// Reachable blocks in reverse postorder, and the immediate dominator of each one (for the entry: itself).
 struct Order {
   std::vector<ir::BlockId> blocks;

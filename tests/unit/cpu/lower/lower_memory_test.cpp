@@ -302,3 +302,20 @@ TEST_CASE("hints to caches and profilers do nothing") {
   machine.run();
   CHECK(machine.word(0) == 7);
 }
+
+TEST_CASE(
+    "local memory is interleaved if all accesses are of one size and its addresses stay in the kernel") {
+  const auto interleaved = [](const std::string& body) {
+    const std::string begin = ".local .align 16 .b8 own[64];\nmov.u64 %rd2, own;\nmov.u32 %r1, %laneid;\n";
+    return test::lowered(test::kernel_text(begin + body)).functions[0].interleaved_bytes;
+  };
+  const std::string kept = "st.global.u32 [%rd1], %r2;\n";
+  CHECK(interleaved("st.local.u32 [%rd2+4], %r1;\nld.local.u32 %r2, [%rd2];\n" + kept) == 4);
+  CHECK(interleaved("st.local.v2.u32 [%rd2+8], {%r1, %r1};\nld.local.f32 %f2, [%rd2];\n") == 4);
+  CHECK(interleaved("st.local.u64 [%rd2+8], %rd1;\nld.local.f64 %fd2, [%rd2];\n") == 8);
+  CHECK(interleaved("st.local.u32 [%rd2], %r1;\nst.local.u64 [%rd2+8], %rd1;\n") == 0);
+  CHECK(interleaved("st.local.u32 [%rd2], %r1;\nld.local.u8 %r2, [%rd2];\n" + kept) == 0);
+  CHECK(interleaved("st.local.u32 [%rd2], %r1;\nld.volatile.local.u32 %r2, [%rd2];\n" + kept) == 0);
+  CHECK(interleaved("st.local.u32 [%rd2], %r1;\ncvta.local.u64 %rd3, %rd2;\nst.global.u64 [%rd1], %rd3;\n") ==
+        0);
+}

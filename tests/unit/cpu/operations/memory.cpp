@@ -368,10 +368,28 @@ TEST_CASE("local memory: each lane has its own") {
     check_store(Space::local, Type::i32, 1, 8, addresses);
     check_store(Space::local, Type::i8, 1, 0, addresses);
   }
+  // The address has the form for which other spaces' accesses are a few vectors.
+  check_load(Space::local, Type::i32, 1, 8, near(true, 4, 64, 1, false));
+  check_store(Space::local, Type::i32, 1, 8, near(true, 4, 64, 2, false));
 }
 
 TEST_CASE("parameters may be read with an index") {
   for (const Addresses& addresses : all_addresses(4, 1)) check_load(Space::param, Type::i32, 1, 4, addresses);
+}
+
+TEST_CASE("parameters of two bytes may have any alignment") {
+  Addresses addresses = scattered(2);
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    addresses.offsets[lane] += static_cast<std::int64_t>(lane % 4);
+  check_load(Space::param, Type::i16, 1, 0, addresses);
+}
+
+TEST_CASE("bytes at any place of a word are loaded") {
+  Addresses addresses = scattered(1);
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    addresses.offsets[lane] += static_cast<std::int64_t>(lane / 8);
+  for (const Space space : {Space::global, Space::shared, Space::param})
+    for (const Type type : {Type::i1, Type::i8}) check_load(space, type, 1, 0, addresses);
 }
 
 TEST_CASE("an index beyond the parameters reads their end") {
