@@ -6,31 +6,34 @@
 namespace quern::cpu::cuts {
 namespace {
 
-using Bits = std::vector<std::uint64_t>;
-
-bool get(const Bits& bits, std::size_t i) { return (bits[i / 64] >> (i % 64) & 1) != 0; }
-void set(Bits& bits, std::size_t i) { bits[i / 64] |= std::uint64_t{1} << (i % 64); }
-
 class Finder {
  public:
   Finder(const ir::Function& function, const std::vector<const analysis::Analysis*>& facts)
-      : function_(function), words_((function.insts.size() + 63) / 64) {
+      : function_(function) {
     find_implied(facts);
-    reads_.assign(function.blocks.size(), Bits(words_));
-    defines_.assign(function.blocks.size(), Bits(words_));
+    readers_.resize(function.insts.size());
+    defined_in_.assign(function.insts.size(), ir::kNone);
     crosses_.assign(function.insts.size(), false);
     for (ir::BlockId block = 0; block < function.blocks.size(); ++block) scan(block);
   }
 
+  /// From each block that reads a value, walks backwards to the block that defines it. The work grows with
+  /// the result; sets of all values at each block would be quadratic in the size of a kernel.
   Liveness run() {
-    std::vector<Bits> live(function_.blocks.size(), Bits(words_));
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (std::size_t block = function_.blocks.size(); block-- > 0;)
-        changed |= step(static_cast<ir::BlockId>(block), live);
-    }
     Liveness result;
-    for (const Bits& bits : live) result.live_in.push_back(list(bits));
+    result.live_in.resize(function_.blocks.size());
+    for (ir::Value value = 0; value < function_.insts.size(); ++value) {
+      std::vector<ir::BlockId> open = std::move(readers_[value]);
+      while (!open.empty()) {
+        const ir::BlockId block = open.back();
+        open.pop_back();
+        std::vector<ir::Value>& live = result.live_in[block];
+        if (!live.empty() && live.back() == value) continue;
+        live.push_back(value);
+        for (const ir::BlockId before : function_.blocks[block].preds)
+          if (defined_in_[value] != before) open.push_back(before);
+      }
+    }
     result.crosses = std::move(crosses_);
     return result;
   }
@@ -69,8 +72,9 @@ class Finder {
     for (const ir::Value other : implied_[value]) read_one(block, other);
   }
   void read_one(ir::BlockId block, ir::Value value) {
-    if (get(defines_[block], value)) return;
-    set(reads_[block], value);
+    if (defined_in_[value] == block) return;
+    std::vector<ir::BlockId>& readers = readers_[value];
+    if (readers.empty() || readers.back() != block) readers.push_back(block);
     crosses_[value] = true;
   }
 
@@ -80,7 +84,7 @@ class Finder {
         crosses_[value] = true;
       else
         for (const ir::Value arg : function_[value].args) read(block, arg);
-      set(defines_[block], value);
+      defined_in_[value] = block;
     }
     // The operands of the successors' phis are read at this block's end.
     for (const ir::BlockId successor : function_.blocks[block].succs) {
@@ -93,27 +97,10 @@ class Finder {
     }
   }
 
-  bool step(ir::BlockId block, std::vector<Bits>& live) const {
-    Bits in = reads_[block];
-    for (const ir::BlockId successor : function_.blocks[block].succs)
-      for (std::size_t w = 0; w < words_; ++w) in[w] |= live[successor][w] & ~defines_[block][w];
-    if (in == live[block]) return false;
-    live[block] = std::move(in);
-    return true;
-  }
-
-  std::vector<ir::Value> list(const Bits& bits) const {
-    std::vector<ir::Value> values;
-    for (ir::Value value = 0; value < function_.insts.size(); ++value)
-      if (get(bits, value)) values.push_back(value);
-    return values;
-  }
-
   const ir::Function& function_;
-  std::size_t words_;
   std::vector<std::vector<ir::Value>> implied_;
-  std::vector<Bits> reads_;
-  std::vector<Bits> defines_;
+  std::vector<std::vector<ir::BlockId>> readers_;  ///< by value: blocks that read it before they define it
+  std::vector<ir::BlockId> defined_in_;            ///< by value
   std::vector<bool> crosses_;
 };
 

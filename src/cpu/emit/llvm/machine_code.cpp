@@ -12,8 +12,10 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "cpu/emit/llvm/fatal.hpp"
+#include "cpu/emit/llvm/long_blocks.hpp"
 
 namespace quern::cpu::emit {
 namespace {
@@ -44,16 +46,30 @@ bool is_large(const llvm::Module& module) {
   });
 }
 
+bool has_long_block(const llvm::Module& module) {
+  return std::ranges::any_of(module, [](const llvm::Function& function) {
+    return std::ranges::any_of(function,
+                               [](const llvm::BasicBlock& block) { return block.size() > kMaxBlockInsts; });
+  });
+}
+
+/// Cuts long blocks after the pass that would join them again.
+void add_block_cutter(llvm::TargetPassConfig& config) {
+  const std::unique_ptr<llvm::Pass> last(llvm::createCodeGenPrepareLegacyPass());
+  config.insertPass(last->getPassID(), make_block_cutter());
+}
+
 /// TargetMachine::addPassesToEmitFile(), which gives no access to the list. Returns false if the target emits
 /// no such file.
 bool add_passes(llvm::legacy::PassManager& passes, llvm::LLVMTargetMachine& machine,
-                llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type, bool large) {
+                llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type, bool large, bool is_long) {
   auto* const info = new llvm::MachineModuleInfoWrapperPass(&machine);
   llvm::TargetPassConfig* const config = machine.createPassConfig(passes);
   config->setDisableVerify(true);
   if (large)
     for (const llvm::AnalysisID pass : {&llvm::MachineCSEID, &llvm::PostRASchedulerID})
       config->disablePass(pass);
+  if (is_long) add_block_cutter(*config);
   passes.add(config);
   passes.add(info);
   if (config->addISelPasses()) return false;
@@ -71,7 +87,7 @@ Expected<void> generate(llvm::Module& module, llvm::TargetMachine& machine, llvm
   llvm::raw_svector_ostream stream(out);
   llvm::legacy::PassManager passes;
   auto& target = static_cast<llvm::LLVMTargetMachine&>(machine);
-  const bool refused = !add_passes(passes, target, stream, type, is_large(module));
+  const bool refused = !add_passes(passes, target, stream, type, is_large(module), has_long_block(module));
   if (!refused) call_llvm([&] { passes.run(module); });
   module.getContext().setDiagnosticHandler(nullptr);
   if (!refused && errors.empty()) return {};

@@ -49,7 +49,9 @@ void remove_trivial_phis(FunctionBuilder& builder, const std::vector<Value>& phi
       if (builder.function[arg].op == ir::Op::phi) users[arg].push_back(phi);
     }
   }
-  std::vector<Value> work = phis;
+  // The first phis come first. In the other order, the users of a whole chain of phis would gather at each
+  // phi of the chain.
+  std::vector<Value> work(phis.rbegin(), phis.rend());
   while (!work.empty()) {
     const Value phi = work.back();
     work.pop_back();
