@@ -3,6 +3,7 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 
@@ -67,7 +68,9 @@ class MaskWords {
     std::uint64_t word = 0;
     for (unsigned lane = 0; lane < lanes; ++lane) {
       const llvm::Constant* const bit = mask.getAggregateElement(lane);
-      if (bit == nullptr) return b.CreateBitCast(&mask, b.getIntNTy(lanes));  // an expression
+      const bool known =
+          bit != nullptr && (llvm::isa<llvm::ConstantInt>(bit) || llvm::isa<llvm::UndefValue>(bit));
+      if (!known) return b.CreateBitCast(&mask, b.getIntNTy(lanes));  // an expression, or one in a lane
       if (bit->isOneValue()) word |= std::uint64_t{1} << lane;
     }
     return b.getIntN(lanes, word);

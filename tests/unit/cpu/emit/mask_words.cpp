@@ -2,6 +2,8 @@
 #include "cpu/emit/llvm/mask_words.hpp"
 
 #include <doctest/doctest.h>
+#include <llvm/Analysis/ConstantFolding.h>
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
@@ -53,6 +55,32 @@ TEST_CASE("masks from comparisons stay where they are") {
   Masks masks;
   CHECK(masks.finish(
             masks.b.CreateAnd(masks.b.CreateOr(masks.compared(), masks.word(0)), masks.compared())) == 2);
+}
+
+TEST_CASE("lanes of a constant that are expressions keep their values") {
+  constexpr std::uint64_t kWord = 0x00ffa5f0;
+  Masks masks;
+  llvm::Constant* const words = llvm::ConstantVector::get({masks.b.getInt32(kWord)});
+  llvm::SmallVector<llvm::Constant*, 32> lanes;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    lanes.push_back(llvm::ConstantExpr::getExtractElement(llvm::ConstantExpr::getBitCast(words, masks.mask),
+                                                          masks.b.getInt32(lane)));
+  // No constant folding, as in code that is made quickly.
+  Value* const both = llvm::BinaryOperator::Create(
+      llvm::Instruction::Or, masks.word(0), llvm::ConstantVector::get(lanes), "", masks.b.GetInsertBlock());
+  masks.finish(both);
+  unsigned found = 0;
+  for (const llvm::Instruction& inst : llvm::instructions(*masks.function)) {
+    if (!llvm::isa<llvm::BinaryOperator>(inst)) continue;
+    const auto* const constant = llvm::dyn_cast<llvm::Constant>(inst.getOperand(1));
+    REQUIRE(constant != nullptr);
+    const auto* const word =
+        llvm::dyn_cast<llvm::ConstantInt>(llvm::ConstantFoldConstant(constant, masks.module.getDataLayout()));
+    REQUIRE(word != nullptr);
+    CHECK(word->getZExtValue() == kWord);
+    ++found;
+  }
+  CHECK(found == 1);
 }
 
 }  // namespace
