@@ -45,7 +45,7 @@ Extents choose_block(Random& random) {
   static constexpr Extents kBlocks[] = {{1, 1, 1},  {32, 1, 1}, {64, 1, 1},  {33, 1, 1}, {16, 4, 1},
                                         {7, 3, 2},  {8, 8, 1},  {100, 1, 1}, {4, 4, 4},  {96, 1, 1},
                                         {31, 1, 1}, {5, 13, 1}, {2, 1, 1},   {64, 1, 1}, {128, 1, 1},
-                                        {17, 1, 2}, {8, 2, 2},  {63, 1, 1}};
+                                        {17, 1, 2}, {8, 2, 2},  {63, 1, 1},  {8, 3, 1}};
   if (random.chance(85)) return random.pick(kBlocks);
   const std::uint32_t x = 1 + random.below(40), y = 1 + random.below(3);
   return {x, y, 1};
