@@ -29,11 +29,11 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  void run(unsigned block, CUdeviceptr out) const {
+  void run(unsigned block, CUdeviceptr out, unsigned rows = 1) const {
     CUfunction function = nullptr;
     REQUIRE(cu().cuModuleGetFunction(&function, module_, "k") == CUDA_SUCCESS);
     void* parameters[] = {&out, nullptr};
-    REQUIRE(cu().cuLaunchKernel(function, 1, 1, 1, block, 1, 1, 0, nullptr, parameters, nullptr) ==
+    REQUIRE(cu().cuLaunchKernel(function, 1, 1, 1, block, rows, 1, 0, nullptr, parameters, nullptr) ==
             CUDA_SUCCESS);
     REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
   }
@@ -510,4 +510,19 @@ TEST_CASE_FIXTURE(Fixture, "shared memory is filled with zeros in bulk") {
   loaded.run(64, out);
   const auto got = download<std::uint32_t>(out, 64);
   for (std::uint32_t i = 0; i < 64; ++i) CHECK(got[i] == (i >= 4 && i < 16 ? 0 : 9));
+}
+
+TEST_CASE_FIXTURE(Fixture, "rows of threads in one warp that is not full read the same bytes") {
+  const Module loaded(
+      kernel(kNew,
+             "ld.param.u64 %rd2, [out]; cvt.u64.u32 %rd3, %r1; add.u64 %rd3, %rd2, %rd3; ld.global.u8 %r3, "
+             "[%rd3+128]; mov.u32 %r2, %tid.y; mad.lo.u32 %r4, %r2, 8, %r1; mul.wide.u32 %rd4, %r4, 4; "
+             "add.u64 %rd4, %rd2, %rd4; st.global.u32 [%rd4], %r3;"));
+  std::vector<std::uint32_t> words(34, 0);
+  words[32] = 0x04030201;
+  words[33] = 0x08070605;
+  const CUdeviceptr out = upload(words);
+  loaded.run(8, out, 3);
+  const auto got = download<std::uint32_t>(out, 24);
+  for (std::uint32_t i = 0; i < 24; ++i) CHECK(got[i] == i % 8 + 1);
 }
