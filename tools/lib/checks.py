@@ -16,24 +16,25 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 
-# name, command, part of the short run, builds nothing that another one needs and leaves cores idle
+# name, command, the shortest run that it is part of, builds nothing that another one needs and leaves cores idle
+SHORT, ALL, NAMED = range(3)
 CHECKS = [
-    ("layers", ["tools/check_layers"], True, False),
-    ("format", ["tools/check_format"], True, False),
-    ("docs", ["tools/check_docs"], True, False),
-    ("unit", ["tools/check_build", "build"], True, False),
-    ("clang", ["tools/check_build", "build-clang"], False, False),
-    ("address", ["tools/sanitize", "address"], False, False),
-    ("thread", ["tools/sanitize", "thread"], False, False),
-    ("fuzz", ["tools/fuzz", "--unoptimised", "10"], False, False),
-    ("memory", ["tools/check_memory"], False, True),
-    ("tidy", ["tools/check_tidy"], False, True),
-    ("hidden", ["tools/check_hidden"], False, True),
-    ("readme", ["tools/check_readme"], False, True),
-    ("install", ["tools/check_install", "build"], False, True),
-    ("clients", ["tools/clients", "--short"], False, True),
-    ("interop", ["tools/check_interop", "build"], False, True),
-    ("torture", ["tools/cache-torture"], False, True),
+    ("layers", ["tools/check_layers"], SHORT, False),
+    ("format", ["tools/check_format"], SHORT, False),
+    ("docs", ["tools/check_docs"], SHORT, False),
+    ("unit", ["tools/check_build", "build"], SHORT, False),
+    ("clang", ["tools/check_build", "build-clang"], NAMED, False),
+    ("address", ["tools/sanitize", "address"], ALL, False),
+    ("thread", ["tools/sanitize", "thread"], ALL, False),
+    ("fuzz", ["tools/fuzz", "--unoptimised", "10"], ALL, False),
+    ("memory", ["tools/check_memory"], ALL, True),
+    ("tidy", ["tools/check_tidy"], ALL, True),
+    ("hidden", ["tools/check_hidden"], ALL, True),
+    ("readme", ["tools/check_readme"], ALL, True),
+    ("install", ["tools/check_install", "build"], ALL, True),
+    ("clients", ["tools/clients", "--short"], ALL, True),
+    ("interop", ["tools/check_interop", "build"], ALL, True),
+    ("torture", ["tools/cache-torture"], ALL, True),
 ]
 # Matches lines about failures: of meson's list of tests, doctest, the sanitizers, the compilers and the checks' own scripts.
 FAILURE = re.compile(r"\b(FAIL|FAILED|ERROR|TIMEOUT|TEST CASE:|SUMMARY: \w+Sanitizer|WARNING: ThreadSanitizer)|error:|^Traceback")
@@ -92,8 +93,9 @@ def main(arguments):
     if not arguments:
         os.environ.setdefault("QUERN_TEST_FRACTION", "4")  # a part of the random programs and of the tables; --all runs all of them
     # Run one by one if only some are selected: then "unit" has not built the files that the others use.
-    chosen = [(name, command, beside and not names) for name, command, short, beside in CHECKS
-              if (name in names if names else short or "--all" in arguments)]
+    longest = ALL if "--all" in arguments else SHORT
+    chosen = [(name, command, beside and not names) for name, command, shortest, beside in CHECKS
+              if (name in names if names else shortest <= longest)]
     totals = [run(name, command) for name, command, beside in chosen if not beside]
     with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
         totals += lanes.map(lambda check: run_beside(*check[:2]), (check for check in chosen if check[2]))
