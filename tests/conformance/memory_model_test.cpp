@@ -193,18 +193,18 @@ class Model {
     const auto chosen = any_of(physical_);
     Physical& physical = chosen->second;
     const std::size_t offset = kPiece * below(space.bytes / kPiece);
-    const std::size_t bytes = kPiece * (1 + below(3));
+    const std::size_t bytes = below(4) == 0 ? kPiece * (1 + below(3)) : physical.bytes;
     const bool known = physical.references > 0;
-    const bool fits = bytes <= physical.bytes && offset + bytes <= space.bytes;
-    bool empty = true;
+    const bool whole = bytes == physical.bytes;
+    bool empty = offset + bytes <= space.bytes;
     for (const auto& [at, chunk] : space.chunks)
       empty = empty && (at + chunk.bytes <= offset || offset + bytes <= at);
     CHECK(CU(cuMemMap)(space.address + offset, bytes, 0, chosen->first, 0) ==
           (!known   ? CUDA_ERROR_INVALID_VALUE
-           : !fits  ? CUDA_ERROR_NOT_SUPPORTED
+           : !whole ? CUDA_ERROR_NOT_SUPPORTED
            : !empty ? CUDA_ERROR_INVALID_VALUE
                     : CUDA_SUCCESS));
-    if (!known || !fits || !empty) return;
+    if (!known || !whole || !empty) return;
     space.chunks.emplace(offset, Mapped{bytes, chosen->first, CU_MEM_ACCESS_FLAGS_PROT_NONE});
     ++physical.mappings;
   }

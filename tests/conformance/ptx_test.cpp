@@ -72,7 +72,7 @@ TEST_CASE_FIXTURE(
       "ret; }\n";
   const Module loaded(
       kernel(kNew,
-             ".reg .v4 .u32 %v; .reg .v2 .u32 %w; mov.u32 %v.x, %r1; mov.v4.u32 %v, {%v.x, 2, 3, 5}; "
+             ".reg .v4 .u32 %v; .reg .v2 .u32 %w; mov.v4.u32 %v, {%r1, 2, 3, 5}; "
              "and.b32 %r2, %r1, 7; and.b32 %r3, %r1, 1; setp.eq.u32 %p1, %r3, 0; mov.u64 %rd2, "
              "sum; mov.u64 %rd3, swap; selp.b64 %rd2, %rd2, %rd3, %p1;\nshape: .callprototype (.reg "
              ".v2 .u32 _) _ (.reg .v4 .u32 _, .reg .u32 _);\ncall (%w), %rd2, (%v, %r2), shape; "
@@ -446,7 +446,9 @@ TEST_CASE_FIXTURE(Fixture, "a barrier object waits for bytes and arrivals alike"
       "_, [%r2]; " +
       wait + "mbarrier.arrive.shared.b64 _, [%r2]; " + wait +
       "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r3], 5, [%r2]; " + wait +
-      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r3+4], 6, [%r2]; " + wait +
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r3+4], 6, [%r2]; "
+      "until: mbarrier.test_wait.parity.shared.b64 %p1, [%r2], 0; @!%p1 bra until; " +
+      wait +
       "mbarrier.complete_tx.relaxed.cta.shared.b64 [%r2], 4; mbarrier.arrive.shared.b64 _, [%r2]; "
       "mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 4; mbarrier.test_wait.parity.shared.b64 %p1, [%r2], 1; "
       "selp.u32 "

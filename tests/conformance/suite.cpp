@@ -73,6 +73,11 @@ Fixture::Fixture() {
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
   const CUresult result = cu().cuModuleLoadDataEx(&module, kKernels, 2, options, values);
   REQUIRE_MESSAGE(result == CUDA_SUCCESS, std::string(log));
+  if (is_cpu()) return;
+  // A GPU's driver may wait for the whole device at the first launch, which a stream that waits would hold
+  // up.
+  REQUIRE(launch("count", 1, 1, nullptr, upload<std::uint32_t>({0})) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
 }
 
 Fixture::~Fixture() { cu().cuCtxDestroy_v2(context); }

@@ -48,6 +48,9 @@ struct Fixture {
   CUdeviceptr upload(const std::vector<T>& host) const {
     const CUdeviceptr pointer = allocate(host.size() * sizeof(T));
     REQUIRE(cu().cuMemcpyHtoD_v2(pointer, host.data(), host.size() * sizeof(T)) == CUDA_SUCCESS);
+    // The copy itself may end later, and other streams do not wait for it (cuda.h, "API synchronization
+    // behavior").
+    REQUIRE(cu().cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
     return pointer;
   }
   template <class T>

@@ -126,7 +126,7 @@ TEST_CASE_FIXTURE(Fixture, "memory counts from its creation until no handle and 
   if (is_cpu()) CHECK(free_bytes() == before - 2 * piece);
   REQUIRE(CU(cuMemMap)(address, 2 * piece, 0, handle, 0) == CUDA_SUCCESS);
   CHECK(CU(cuMemRelease)(handle) == CUDA_SUCCESS);
-  CHECK(CU(cuMemMap)(address + 2 * piece, piece, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuMemMap)(address + 2 * piece, 2 * piece, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);
   if (is_cpu()) CHECK(free_bytes() == before - 2 * piece);
   CUmemGenericAllocationHandle again = 0;
   CHECK(CU(cuMemRetainAllocationHandle)(&again, reinterpret_cast<void*>(address + piece)) == CUDA_SUCCESS);
@@ -222,8 +222,8 @@ TEST_CASE_FIXTURE(Fixture, "arguments of virtual memory that are refused") {
   CHECK(CU(cuMemMap)(address, piece, 0, 0, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuMemMap)(address, piece, 0, handle, 1) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuMemMap)(address, 2 * piece, 0, handle, 0) == CUDA_ERROR_NOT_SUPPORTED);
-  CHECK(CU(cuMemMap)(address + 4096, piece, 0, handle, 0) == CUDA_ERROR_NOT_SUPPORTED);
-  CHECK(CU(cuMemMap)(allocate(piece), piece, 0, handle, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(CU(cuMemMap)(address + 4096, piece, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuMemMap)(allocate(piece), piece, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);
   REQUIRE(CU(cuMemMap)(address, piece, 0, handle, 0) == CUDA_SUCCESS);
   CHECK(CU(cuMemMap)(address, piece, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuMemSetAccess)(address, piece, nullptr, 1) == CUDA_ERROR_INVALID_VALUE);

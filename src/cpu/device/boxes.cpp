@@ -75,10 +75,10 @@ CopyWork copy(const BoxSide& to, const BoxSide& from, const Extent& extent) {
   return work;
 }
 
-/// CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER.
+/// CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER. Levels of detail and reserved fields are not read, as by the driver
+/// of a GPU.
 template <class Box>
 CopyWork copy3(const Box& box) {
-  require(box.srcLOD == 0 && box.dstLOD == 0);
   const BoxSide from{box.srcMemoryType, box.srcHost, box.srcDevice, box.srcXInBytes,
                      box.srcY,          box.srcZ,    box.srcPitch,  box.srcHeight};
   const BoxSide to{box.dstMemoryType, box.dstHost, box.dstDevice, box.dstXInBytes,
@@ -104,10 +104,7 @@ CopyWork copy_of(const CUDA_MEMCPY2D& box) {
   return copy(to, from, {box.WidthInBytes, box.Height, 1});
 }
 
-CopyWork copy_of(const CUDA_MEMCPY3D& box) {
-  require(box.reserved0 == nullptr && box.reserved1 == nullptr);
-  return copy3(box);
-}
+CopyWork copy_of(const CUDA_MEMCPY3D& box) { return copy3(box); }
 CopyWork copy_of(const CUDA_MEMCPY3D_PEER& box) { return copy3(box); }
 
 CUDA_MEMCPY3D box_of(const CopyWork& work) noexcept {

@@ -143,13 +143,12 @@ void VirtualMemory::map(CUdeviceptr address, std::uint64_t bytes, Handle handle)
   const base::LockGuard lock(mutex_);
   Physical& physical = known(handle);
   require(bytes > 0);
-  require(is_aligned(address) && is_aligned(bytes) && bytes <= physical.backing->bytes(),
-          CUDA_ERROR_NOT_SUPPORTED);
+  require(bytes == physical.backing->bytes(), CUDA_ERROR_NOT_SUPPORTED);  // as a whole, or not at all
   Space* const found = find_space(address);
-  require(found != nullptr, CUDA_ERROR_NOT_SUPPORTED);
+  require(is_aligned(address) && found != nullptr);
   Space& space = *found;
   const std::uint64_t at = address - reinterpret_cast<CUdeviceptr>(space.reservation->base());
-  require(bytes <= space.reservation->bytes() - at, CUDA_ERROR_NOT_SUPPORTED);
+  require(bytes <= space.reservation->bytes() - at);
   const auto after = space.chunks.lower_bound(address);
   require(after == space.chunks.end() || after->first - address >= bytes);
   if (after != space.chunks.begin()) {

@@ -59,11 +59,14 @@ void require_whole(const Batch& batch) {
   require(batch.attribute_count > 0 && batch.attribute_count <= batch.count && batch.first_copies[0] == 0);
   for (std::size_t i = 1; i < batch.attribute_count; ++i)
     require(batch.first_copies[i] > batch.first_copies[i - 1] && batch.first_copies[i] < batch.count);
+  for (std::size_t i = 0; i < batch.attribute_count; ++i) {
+    require_flags(batch.attributes[i].flags);
+    access_of(batch.attributes[i].srcAccessOrder);
+  }
 }
 
 CopyWork copy_of(const Batch& batch, std::size_t index, const CUmemcpyAttributes& attributes) {
   require(batch.bytes[index] > 0);
-  require_flags(attributes.flags);
   CopyWork work;
   work.source_access = access_of(attributes.srcAccessOrder);
   work.destination = side_of(batch.to[index]);

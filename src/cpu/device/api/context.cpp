@@ -276,8 +276,9 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned* version) {
   return entry([&] {
     Driver& driver = Driver::get();
+    const auto its_version = driver.contexts().settings_of(Contexts::or_current(context)).version;
     require(version != nullptr);
-    *version = driver.contexts().settings_of(Contexts::or_current(context)).version;
+    *version = its_version;
   });
 }
 

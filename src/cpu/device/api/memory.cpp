@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 
 #include "cpu/device/driver.hpp"
@@ -92,13 +93,12 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_
                             std::size_t height, unsigned element_bytes) {
   return entry([&] {
     constexpr std::size_t kPitchAlignment = 512;
-    constexpr std::size_t kMaxPitchBytes = 0x7fffffff;  // CU_DEVICE_ATTRIBUTE_MAX_PITCH
     require(pointer != nullptr && pitch != nullptr && width_bytes > 0 && height > 0);
     require(element_bytes == 4 || element_bytes == 8 || element_bytes == 16);
-    require(width_bytes <= kMaxPitchBytes - kPitchAlignment);
+    require(width_bytes <= std::numeric_limits<std::size_t>::max() - kPitchAlignment);
     const std::size_t row_bytes = quern::cpu::engine::round_up(width_bytes, kPitchAlignment);
     std::size_t bytes = 0;
-    require(!__builtin_mul_overflow(row_bytes, height, &bytes), CUDA_ERROR_OUT_OF_MEMORY);
+    require(!__builtin_mul_overflow(row_bytes, height, &bytes));
     *pointer = reinterpret_cast<CUdeviceptr>(allocate(AllocationKind::device, bytes, 0));
     *pitch = row_bytes;
   });

@@ -58,6 +58,8 @@ template <class T>
 void store(void* data, T value) {
   std::memcpy(data, &value, sizeof value);
 }
+/// Truth values have the size of an unsigned, as the driver of a GPU writes them.
+void store(void* data, bool value) { store(data, unsigned{value}); }
 
 void read(void* data, CUpointer_attribute attribute, const Allocation& allocation, CUdeviceptr pointer) {
   const bool host = is_host(allocation);
@@ -130,15 +132,17 @@ void read(Driver& driver, void* data, CUpointer_attribute attribute, CUdeviceptr
   read(data, attribute, *reserved);
 }
 
-/// The value for pointers that have none.
-void store_default(void* data, CUpointer_attribute attribute) {
+/// The value for pointers that have none: that of a GPU's driver, which leaves the two ranges alone.
+void store_default(void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      return store(data, pointer);
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
@@ -158,14 +162,14 @@ void store_default(void* data, CUpointer_attribute attribute) {
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
       return store(data, false);
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
-      fail(CUDA_ERROR_NOT_SUPPORTED);
+      break;
   }
   fail(CUDA_ERROR_INVALID_VALUE);
 }
 
 void read_or_default(Driver& driver, void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
   require(data != nullptr);
-  store_default(data, attribute);  // refuses attributes that do not exist
+  store_default(data, attribute, pointer);  // refuses attributes that do not exist
   try {
     read(driver, data, attribute, pointer);
   } catch (const Failure&) {  // the default stays

@@ -101,8 +101,7 @@ void* find_address(std::string_view name, int cuda_version, cuuint64_t flags,
                                                                       : addresses.function;
 }
 
-/// Without a place for the status, a missing function is CUDA_ERROR_NOT_FOUND; with one it is a null pointer
-/// and the status. Source: cuda.h, cuGetProcAddress.
+/// A missing function is a null pointer.
 CUresult get_proc_address(const char* symbol, void** function, int cuda_version, cuuint64_t flags,
                           CUdriverProcAddressQueryResult* status) {
   return entry([&] {
@@ -113,14 +112,19 @@ CUresult get_proc_address(const char* symbol, void** function, int cuda_version,
     CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
     *function = find_address(symbol, cuda_version, flags, found);
     if (status != nullptr) *status = found;
-    require(*function != nullptr || status != nullptr, CUDA_ERROR_NOT_FOUND);
   });
 }
 
 }  // namespace
 
 CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version, cuuint64_t flags) {
-  return get_proc_address(symbol, function, cuda_version, flags, nullptr);
+  void* found = nullptr;
+  const CUresult result =
+      get_proc_address(symbol, function == nullptr ? nullptr : &found, cuda_version, flags, nullptr);
+  if (result != CUDA_SUCCESS) return result;
+  if (found == nullptr) return CUDA_ERROR_NOT_FOUND;  // the client's variable keeps its value
+  *function = found;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version, cuuint64_t flags,

@@ -78,6 +78,7 @@ void check(CUstreamAttrID id, const CUstreamAttrValue& value) {
 CUstreamAttrValue initial(CUstreamAttrID id) {
   CUstreamAttrValue value{};
   if (id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) value.syncPolicy = CU_SYNC_POLICY_AUTO;
+  if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) value.memSyncDomainMap = {.default_ = 0, .remote = 1};
   return value;
 }
 

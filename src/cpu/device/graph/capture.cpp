@@ -260,10 +260,13 @@ CUgraph end_capture(Driver& driver, const StreamObject& stream) {
   Capturing* const found = find(*stream.stream);
   require(found != nullptr, CUDA_ERROR_ILLEGAL_STATE);
   const std::shared_ptr<Capture> capture = found->capture;
-  // Any thread may end a capture that is of no use any more.
-  require(capture->invalid || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED ||
-              capture->thread == std::this_thread::get_id(),
-          CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+  // Any thread may end a capture that is of no use any more. Another one is lost if the wrong thread ends it,
+  // as on a GPU.
+  if (!capture->invalid && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+      capture->thread != std::this_thread::get_id()) {
+    graph = close(driver, *capture, false);
+    fail(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+  }
   if (capture->origin != stream.stream.get()) {
     capture->invalid = true;
     fail(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);

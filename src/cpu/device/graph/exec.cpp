@@ -166,11 +166,11 @@ std::unordered_map<const GraphNode*, std::size_t> places_in(const Graph& graph) 
   return places;
 }
 
-/// The places of a node's dependencies, in their order.
-std::vector<std::size_t> dependencies_of(const GraphNode& node,
-                                         const std::unordered_map<const GraphNode*, std::size_t>& places) {
+/// The places of the nodes at edges, in their order.
+std::vector<std::size_t> places_of(const std::vector<Edge>& edges,
+                                   const std::unordered_map<const GraphNode*, std::size_t>& places) {
   std::vector<std::size_t> found;
-  for (const Edge& edge : node.dependencies) found.push_back(places.at(edge.node));
+  for (const Edge& edge : edges) found.push_back(places.at(edge.node));
   std::ranges::sort(found);
   return found;
 }
@@ -211,7 +211,8 @@ CUgraphExecUpdateResultInfo pair_up(Graph& to, const Graph& from, std::vector<No
     const GraphNode& source = *from.nodes[i];
     if (type_of(target.contents) != type_of(source.contents))
       info.result = CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
-    else if (dependencies_of(target, target_places) != dependencies_of(source, source_places))
+    else if (places_of(target.dependencies, target_places) != places_of(source.dependencies, source_places) ||
+             places_of(target.dependents, target_places) != places_of(source.dependents, source_places))
       info.result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
     else
       info.result = compare_contents(target.contents, source.contents);
@@ -255,6 +256,7 @@ std::shared_ptr<GraphExec> instantiate(Driver& driver, const std::shared_ptr<Gra
       failure.result = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
       fail(CUDA_ERROR_INVALID_VALUE);
     }
+  require(has_sound_bodies(*graph));
   require(!is_single(*graph) || graph->instance.expired(), CUDA_ERROR_NOT_SUPPORTED);
   auto exec = std::make_shared<GraphExec>();
   exec->flags = flags;

@@ -11,10 +11,6 @@ namespace {
 
 std::atomic<std::uint64_t> next_id{1};
 
-bool same(const CUgraphEdgeData& one, const CUgraphEdgeData& other) {
-  return one.from_port == other.from_port && one.to_port == other.to_port && one.type == other.type;
-}
-
 void forget_node(Driver& driver, GraphNode& node) {
   if (node.handle != nullptr) driver.remove(std::exchange(node.handle, nullptr));
   for (const auto& graph : graphs_of(node.contents)) {
@@ -55,39 +51,15 @@ std::shared_ptr<GraphNode> insert_node(Driver& driver, Graph& graph, NodeContent
   return node;
 }
 
-/// cuda.h, CUDA_CONDITIONAL_NODE_PARAMS: the nodes that a body may have, also in child graphs.
+/// Says whether the body of a conditional node may have a node. Source: cuda.h, CUDA_CONDITIONAL_NODE_PARAMS.
 bool may_be_in_body(const NodeContents& contents) {
-  struct Allowed {
-    bool operator()(const KernelNode&) const { return true; }
-    bool operator()(const CopyNode&) const { return true; }
-    bool operator()(const FillNode&) const { return true; }
-    bool operator()(const HostNode&) const { return false; }
-    bool operator()(const ChildNode& child) const {
-      return std::ranges::all_of(child.graph->nodes,
-                                 [](const auto& node) { return may_be_in_body(node->contents); });
-    }
-    bool operator()(const EmptyNode&) const { return true; }
-    bool operator()(const EventNode&) const { return false; }
-    bool operator()(const AllocNode&) const { return false; }
-    bool operator()(const FreeNode&) const { return false; }
-    bool operator()(const BatchNode&) const { return false; }
-    bool operator()(const ConditionalNode&) const { return true; }
-  };
-  return std::visit(Allowed{}, contents);
-}
-
-bool is_in_body(const Graph& graph) {
-  for (const Graph* each = &graph; each != nullptr; each = each->parent)
-    if (each->is_body) return true;
-  return false;
+  return std::holds_alternative<KernelNode>(contents) || std::holds_alternative<CopyNode>(contents) ||
+         std::holds_alternative<FillNode>(contents) || std::holds_alternative<EmptyNode>(contents) ||
+         std::holds_alternative<ChildNode>(contents) || std::holds_alternative<ConditionalNode>(contents);
 }
 
 void erase_edge(std::vector<Edge>& edges, const GraphNode& node) {
   std::erase_if(edges, [&](const Edge& edge) { return edge.node == &node; });
-}
-
-bool has_edge(const GraphNode& from, const GraphNode& to) {
-  return std::ranges::any_of(to.dependencies, [&](const Edge& edge) { return edge.node == &from; });
 }
 
 }  // namespace
@@ -141,12 +113,15 @@ GraphNode& add_node(Driver& driver, Graph& graph, const std::vector<Edge>& depen
     require(std::ranges::count_if(dependencies, [&](const Edge& other) { return other.node == edge.node; }) ==
             1);
   }
-  require(!is_in_body(graph) || may_be_in_body(contents), CUDA_ERROR_NOT_SUPPORTED);
   if (const auto* const free = std::get_if<FreeNode>(&contents)) require(!frees(graph, free->pointer));
   const std::shared_ptr<GraphNode> node =
       insert_node(driver, graph, std::move(contents), graph.handle != nullptr);
   for (const Edge& edge : dependencies) add_edge(*edge.node, *node, edge.data);
   return *node;
+}
+
+bool has_edge(const GraphNode& from, const GraphNode& to) {
+  return std::ranges::any_of(to.dependencies, [&](const Edge& edge) { return edge.node == &from; });
 }
 
 void add_edge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data) {
@@ -155,11 +130,19 @@ void add_edge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data) {
   from.dependents.push_back({&to, data});
 }
 
-void remove_edge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data) {
-  const auto found =
-      std::ranges::find_if(to.dependencies, [&](const Edge& edge) { return edge.node == &from; });
-  require(found != to.dependencies.end() && same(found->data, data));
-  to.dependencies.erase(found);
+bool has_sound_bodies(const Graph& graph, bool is_in_body) {
+  return std::ranges::all_of(graph.nodes, [&](const std::shared_ptr<GraphNode>& node) {
+    if (is_in_body && !may_be_in_body(node->contents)) return false;
+    const bool makes_body = std::holds_alternative<ConditionalNode>(node->contents);
+    return std::ranges::all_of(graphs_of(node->contents), [&](const std::shared_ptr<Graph>& inner) {
+      return has_sound_bodies(*inner, is_in_body || makes_body);
+    });
+  });
+}
+
+void remove_edge(GraphNode& from, GraphNode& to) {
+  require(has_edge(from, to));
+  erase_edge(to.dependencies, from);
   erase_edge(from.dependents, to);
 }
 

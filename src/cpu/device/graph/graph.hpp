@@ -125,14 +125,16 @@ struct Graph {
 /// A new graph with a handle.
 std::shared_ptr<Graph> make_graph(Driver& driver, bool owned = false);
 
-/// Adds a node after `dependencies`. Throws Failure for one that is of another graph, or twice there, and for
-/// a node that a conditional node's body cannot have.
+/// Adds a node after `dependencies`. Throws Failure for one that is of another graph, or twice there.
 GraphNode& add_node(Driver& driver, Graph& graph, const std::vector<Edge>& dependencies,
                     NodeContents contents);
+bool has_edge(const GraphNode& from, const GraphNode& to);
 /// Throws Failure if there is such an edge, or the nodes are of different graphs.
 void add_edge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data);
-/// Throws Failure if there is no such edge.
-void remove_edge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data);
+/// Takes out an edge, whatever its data are. Throws Failure if there is none.
+void remove_edge(GraphNode& from, GraphNode& to);
+/// False if the body of a conditional node has a node that it cannot have, also in a child graph.
+bool has_sound_bodies(const Graph& graph, bool is_in_body = false);
 
 /// Takes out the graph's handle and those of all its nodes and of the graphs in them.
 void forget_handles(Driver& driver, Graph& graph);

@@ -3,7 +3,11 @@
 #include "cpu/device/cuda_api.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "cpu/device/graph/arguments.hpp"
 #include "cpu/device/graph/capture.hpp"
@@ -46,27 +50,45 @@ CUresult list_neighbours(CUgraphNode handle, std::vector<Edge> GraphNode::* edge
   });
 }
 
-/// Adds edges (`change` is add_edge) or removes them (remove_edge): all, or none if one fails.
-CUresult change_dependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
-                             const CUgraphEdgeData* data, std::size_t count, decltype(add_edge)* change) {
+/// The edges end in `targets`; adds all, or none if one fails.
+void add_edges(const std::vector<Edge>& sources, const std::vector<Edge>& targets) {
+  std::size_t added = 0;
+  try {
+    for (; added < sources.size(); ++added)
+      add_edge(*sources[added].node, *targets[added].node, sources[added].data);
+  } catch (...) {
+    while (added-- > 0) remove_edge(*sources[added].node, *targets[added].node);
+    throw;
+  }
+}
+
+/// Removes all, or none if one is not there.
+void remove_edges(const Graph& graph, const std::vector<Edge>& sources, const std::vector<Edge>& targets) {
+  require(!has_memory_nodes(graph), CUDA_ERROR_NOT_SUPPORTED);
+  std::set<std::pair<const GraphNode*, const GraphNode*>> known;
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    require(has_edge(*sources[i].node, *targets[i].node) &&
+            known.emplace(sources[i].node, targets[i].node).second);
+  for (std::size_t i = 0; i < sources.size(); ++i) remove_edge(*sources[i].node, *targets[i].node);
+}
+
+enum class Change : std::uint8_t { add, remove };
+
+/// Changes all edges, or none if one fails. Data of edges that are removed are not read, as by the driver of
+/// a GPU.
+CUresult change_dependencies(Change change, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                             const CUgraphEdgeData* data, std::size_t count) {
   return entry([&] {
     Driver& driver = Driver::get();
     const LockGuard lock(graph_mutex());
     const auto its_graph = driver.find(graph);
-    const std::vector<Edge> sources = edges_of(driver, from, data, count);
+    const std::vector<Edge> sources = edges_of(driver, from, change == Change::add ? data : nullptr, count);
     const std::vector<Edge> targets = edges_of(driver, to, nullptr, count);
     for (std::size_t i = 0; i < count; ++i) require(sources[i].node->graph == its_graph.get());
-    const bool adds = change == &add_edge;
-    require(adds || count == 0 || !has_memory_nodes(*its_graph), CUDA_ERROR_NOT_SUPPORTED);
-    const auto undo = adds ? &remove_edge : &add_edge;
-    std::size_t changed = 0;
-    try {
-      for (; changed < count; ++changed)
-        change(*sources[changed].node, *targets[changed].node, sources[changed].data);
-    } catch (...) {
-      while (changed-- > 0) undo(*sources[changed].node, *targets[changed].node, sources[changed].data);
-      throw;
-    }
+    if (change == Change::add)
+      add_edges(sources, targets);
+    else if (count > 0)
+      remove_edges(*its_graph, sources, targets);
   });
 }
 
@@ -163,19 +185,19 @@ CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode* nodes, C
 
 CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                 std::size_t count) {
-  return change_dependencies(graph, from, to, nullptr, count, &add_edge);
+  return change_dependencies(Change::add, graph, from, to, nullptr, count);
 }
 CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                    const CUgraphEdgeData* data, std::size_t count) {
-  return change_dependencies(graph, from, to, data, count, &add_edge);
+  return change_dependencies(Change::add, graph, from, to, data, count);
 }
 CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                    std::size_t count) {
-  return change_dependencies(graph, from, to, nullptr, count, &remove_edge);
+  return change_dependencies(Change::remove, graph, from, to, nullptr, count);
 }
 CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                       const CUgraphEdgeData* data, std::size_t count) {
-  return change_dependencies(graph, from, to, data, count, &remove_edge);
+  return change_dependencies(Change::remove, graph, from, to, data, count);
 }
 
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {

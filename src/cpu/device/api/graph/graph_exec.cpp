@@ -114,20 +114,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
     Driver& driver = Driver::get();
     const StreamObject its_stream = driver.stream_of(stream);
     const auto exec = driver.find(handle);
-    if (is_capturing(its_stream)) {
-      ChildNode child;
-      {
-        const LockGuard lock(graph_mutex());
-        child.graph = clone(driver, *exec->graph, Visibility::client, true);
-      }
-      try {
-        return record(driver, its_stream, child);
-      } catch (...) {
-        const LockGuard lock(graph_mutex());
-        forget_handles(driver, *child.graph);
-        throw;
-      }
-    }
+    refuse_capturing(its_stream);  // as on a GPU: no child graph is made of it
     const LockGuard lock(graph_mutex());
     launch(driver, exec, its_stream.stream);
   });
