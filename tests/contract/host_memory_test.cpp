@@ -83,7 +83,8 @@ TEST_CASE(
   CHECK(flagged.is_f_contiguous());
   {  // the driver's flags come back; 1: portable, 2: mapped, 4: write-combined
     CHECK(host_alloc_flags(flagged.host().data()) == 7u);
-    CHECK(host_alloc_flags(mapped.host().data()) == 2u);
+    CHECK((host_alloc_flags(mapped.host().data()) & ~1u) ==
+          2u);  // a GPU's driver takes a place in portable memory
   }
   const ManagedNDArray managed = shared().managed_array({100}, Dtype::float32);
   managed.host().assign(1.0f);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions that the conformance suite asks the CPU device alone. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -317,4 +318,260 @@ QUESTION(more_heap) {
   void* parameters[] = {&out, &n};
   say_result("launch", launch(NULL, f, parameters));
   R("sync", cuCtxSynchronize);
+}
+
+/* Questions about what the conformance suite found otherwise on a GPU. */
+
+static const char kSecondThread[] = "thread_end";
+static CUstream stream_of_other_thread;
+static void* end_capture_here(void* nothing) {
+  CUgraph graph = (CUgraph)8;
+  MUST(cuCtxSetCurrent, primary);
+  say_result(kSecondThread, CU(cuStreamEndCapture)(stream_of_other_thread, &graph));
+  say("graph=%s; ", graph ? "some" : "null");
+  return nothing;
+}
+QUESTION(more_capture_wrong_thread) {
+  start_without_module();
+  const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL};
+  for (int i = 0; i < 2; ++i) {
+    stream_of_other_thread = new_stream(CU_STREAM_NON_BLOCKING);
+    MUST(cuStreamBeginCapture, stream_of_other_thread, modes[i]);
+    pthread_t thread;
+    pthread_create(&thread, NULL, end_capture_here, NULL);
+    pthread_join(thread, NULL);
+    CUstreamCaptureStatus status = (CUstreamCaptureStatus)77;
+    R("is_capturing", cuStreamIsCapturing, stream_of_other_thread, &status);
+    say("%d; ", (int)status);
+    CUgraph graph = (CUgraph)8;
+    R("end", cuStreamEndCapture, stream_of_other_thread, &graph);
+  }
+  R("sync", cuCtxSynchronize);
+}
+QUESTION(more_capture_of_a_launch) {
+  start();
+  CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  CUgraph graph, captured = NULL;
+  CUgraphExec exec;
+  CUgraphNode node;
+  MUST(cuGraphCreate, &graph, 0);
+  MUST(cuGraphAddEmptyNode, &node, graph, NULL, 0);
+  MUST(cuGraphInstantiateWithFlags, &exec, graph, 0);
+  MUST(cuStreamBeginCapture, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+  R("launch", cuGraphLaunch, exec, stream);
+  CUstreamCaptureStatus status = (CUstreamCaptureStatus)77;
+  R("is_capturing", cuStreamIsCapturing, stream, &status);
+  say("%d; ", (int)status);
+  R("end", cuStreamEndCapture, stream, &captured);
+  say("graph=%s; ", captured ? "some" : "null");
+  MUST(cuStreamBeginCapture, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+  R("upload", cuGraphUpload, exec, stream);
+  R("end", cuStreamEndCapture, stream, &captured);
+}
+QUESTION(more_missing_functions) {
+  CUresult (*const oldest)(const char*, void**, int, cuuint64_t) =
+      (CUresult(*)(const char*, void**, int, cuuint64_t))find_function("cuGetProcAddress");
+  void* found = (void*)8;
+  R("init", cuInit, 0);
+  say_result("v1", oldest("cuNoSuchFunction", &found, 13000, 0));
+  say("found=%s; ", found == NULL ? "null" : found == (void*)8 ? "kept" : "some");
+  found = (void*)8;
+  say_result("v1_too_old", oldest("cuMemAllocAsync", &found, 10000, 0));
+  say("found=%s; ", found == NULL ? "null" : found == (void*)8 ? "kept" : "some");
+  found = (void*)8;
+  R("v2", cuGetProcAddress, "cuNoSuchFunction", &found, 13000, 0, NULL);
+  say("found=%s; ", found == NULL ? "null" : found == (void*)8 ? "kept" : "some");
+  found = (void*)8;
+  R("v2_too_old", cuGetProcAddress, "cuMemAllocAsync", &found, 10000, 0, NULL);
+  say("found=%s; ", found == NULL ? "null" : found == (void*)8 ? "kept" : "some");
+}
+static CUgraph graph_with_condition(CUgraph* body) {
+  CUgraph graph;
+  CUgraphConditionalHandle handle;
+  MUST(cuGraphCreate, &graph, 0);
+  MUST(cuGraphConditionalHandleCreate, &handle, graph, primary, 1, CU_GRAPH_COND_ASSIGN_DEFAULT);
+  CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+                              .conditional = {handle, CU_GRAPH_COND_TYPE_IF, 1, NULL, primary}};
+  CUgraphNode node;
+  MUST(cuGraphAddNode, &node, graph, NULL, NULL, 0, &params);
+  *body = params.conditional.phGraph_out[0];
+  return graph;
+}
+static void run_condition(const char* label, CUgraph graph) {
+  CUgraphExec exec;
+  const CUresult made = CU(cuGraphInstantiateWithFlags)(&exec, graph, 0);
+  say_result(label, made);
+  if (made != CUDA_SUCCESS) return;
+  R("launch", cuGraphLaunch, exec, NULL);
+  R("sync", cuCtxSynchronize);
+}
+static void in_body(void* nothing) { (void)nothing; }
+QUESTION(more_bodies_with_host_nodes) {
+  start_without_module();
+  CUgraph body, graph = graph_with_condition(&body);
+  CUDA_HOST_NODE_PARAMS host = {.fn = in_body};
+  CUgraphNode node;
+  R("add", cuGraphAddHostNode, &node, body, NULL, 0, &host);
+  run_condition("instantiate", graph);
+}
+QUESTION(more_bodies_with_events) {
+  start_without_module();
+  CUgraph body, graph = graph_with_condition(&body);
+  CUevent event;
+  CUgraphNode node;
+  MUST(cuEventCreate, &event, 0);
+  R("add_record", cuGraphAddEventRecordNode, &node, body, NULL, 0, event);
+  R("add_wait", cuGraphAddEventWaitNode, &node, body, NULL, 0, event);
+  run_condition("instantiate", graph);
+}
+QUESTION(more_bodies_with_graphs_of_host_nodes) {
+  start_without_module();
+  CUgraph body, child, graph = graph_with_condition(&body);
+  CUDA_HOST_NODE_PARAMS host = {.fn = in_body};
+  CUgraphNode node;
+  MUST(cuGraphCreate, &child, 0);
+  MUST(cuGraphAddHostNode, &node, child, NULL, 0, &host);
+  R("add", cuGraphAddChildGraphNode, &node, body, NULL, 0, child);
+  run_condition("instantiate", graph);
+}
+QUESTION(more_bodies_with_memory_nodes) {
+  start_without_module();
+  CUgraph body, graph = graph_with_condition(&body);
+  CUDA_MEM_ALLOC_NODE_PARAMS memory = {
+      .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
+      .bytesize = 64};
+  CUgraphNode node;
+  R("add", cuGraphAddMemAllocNode, &node, body, NULL, 0, &memory);
+  run_condition("instantiate", graph);
+}
+static CUgraph two_empty_nodes(CUgraphNode nodes[2], int depends) {
+  CUgraph graph;
+  MUST(cuGraphCreate, &graph, 0);
+  MUST(cuGraphAddEmptyNode, &nodes[0], graph, NULL, 0);
+  MUST(cuGraphAddEmptyNode, &nodes[1], graph, nodes, (size_t)depends);
+  return graph;
+}
+QUESTION(more_update_of_another_shape) {
+  start_without_module();
+  CUgraphNode nodes[2], others[2];
+  const CUgraph graph = two_empty_nodes(nodes, 1), other = two_empty_nodes(others, 0);
+  CUgraphExec exec;
+  MUST(cuGraphInstantiateWithFlags, &exec, graph, 0);
+  CUgraphExecUpdateResultInfo info = {0};
+  R("update", cuGraphExecUpdate, exec, other, &info);
+  say("result=%d; ", (int)info.result);
+  const CUgraphNode known[] = {NULL, nodes[0], nodes[1], others[0], others[1]};
+  const char* const names[] = {"null", "old_first", "old_second", "new_first", "new_second"};
+  for (int i = 0; i < 5; ++i)
+    if (info.errorNode == known[i]) say("node=%s; ", names[i]);
+  for (int i = 0; i < 5; ++i)
+    if (info.errorFromNode == known[i]) say("from=%s; ", names[i]);
+}
+QUESTION(more_edges_with_data) {
+  start();
+  CUgraph graph;
+  CUgraphNode nodes[2];
+  MUST(cuGraphCreate, &graph, 0);
+  CUDA_KERNEL_NODE_PARAMS kernel = {
+      .func = function("nothing"), .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+  MUST(cuGraphAddKernelNode, &nodes[0], graph, NULL, 0, &kernel);
+  MUST(cuGraphAddKernelNode, &nodes[1], graph, NULL, 0, &kernel);
+  CUgraphEdgeData data = {.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+  CUgraphEdgeData none = {0};
+  R("add", cuGraphAddDependencies, graph, &nodes[0], &nodes[1], &data, 1);
+  R("remove_other", cuGraphRemoveDependencies, graph, &nodes[0], &nodes[1], &none, 1);
+  R("remove_null", cuGraphRemoveDependencies, graph, &nodes[0], &nodes[1], NULL, 1);
+  R("remove", cuGraphRemoveDependencies, graph, &nodes[0], &nodes[1], &data, 1);
+  R("add_plain", cuGraphAddDependencies, graph, &nodes[0], &nodes[1], NULL, 1);
+  R("add_second", cuGraphAddDependencies, graph, &nodes[0], &nodes[1], &data, 1);
+  size_t count = 77;
+  R("edges", cuGraphGetEdges, graph, NULL, NULL, NULL, &count);
+  say("%zu; ", count);
+}
+QUESTION(more_maps_of_parts) {
+  start_without_module();
+  enum { kPiece = 2 << 20 };
+  CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                   .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+  CUmemGenericAllocationHandle two, one;
+  CUdeviceptr at;
+  MUST(cuMemCreate, &two, 2 * kPiece, &on_device, 0);
+  MUST(cuMemCreate, &one, kPiece, &on_device, 0);
+  MUST(cuMemAddressReserve, &at, 4 * kPiece, 0, 0, 0);
+  R("first_half", cuMemMap, at, kPiece, 0, two, 0);
+  R("odd_address", cuMemMap, at + 4096, kPiece, 0, one, 0);
+  R("odd_address_half", cuMemMap, at + 4096, kPiece, 0, two, 0);
+  R("unreserved", cuMemMap, device_memory(kPiece), kPiece, 0, one, 0);
+  R("past_end", cuMemMap, at + 3 * (CUdeviceptr)kPiece, 2 * kPiece, 0, two, 0);
+  R("map", cuMemMap, at, 2 * kPiece, 0, two, 0);
+  R("overlap_half", cuMemMap, at, kPiece, 0, two, 0);
+  R("overlap", cuMemMap, at + kPiece, kPiece, 0, one, 0);
+}
+QUESTION(more_sizes_that_overflow) {
+  start_without_module();
+  CUdeviceptr pointer;
+  size_t pitch;
+  R("height_2^60", cuMemAllocPitch, &pointer, &pitch, 512, (size_t)1 << 60, 4);
+  R("height_2^54", cuMemAllocPitch, &pointer, &pitch, 512, (size_t)1 << 54, 4);
+  R("height_2^40", cuMemAllocPitch, &pointer, &pitch, 512, (size_t)1 << 40, 4);
+  R("width_2^40", cuMemAllocPitch, &pointer, &pitch, (size_t)1 << 40, 1, 4);
+  R("alloc_2^63", cuMemAlloc, &pointer, (size_t)1 << 63);
+  R("alloc_all", cuMemAlloc, &pointer, ~(size_t)0);
+}
+QUESTION(more_attributes_of_unknown_pointers) {
+  start_without_module();
+  static uint64_t memory[2];
+  for (int attribute = 1; attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE; ++attribute) {
+    uint64_t value[2] = {0x7777777777777777, 0x7777777777777777};
+    CUpointer_attribute which = (CUpointer_attribute)attribute;
+    void* data = value;
+    say("%d:%d", attribute, (int)CU(cuPointerGetAttributes)(1, &which, &data, (CUdeviceptr)memory));
+    if (value[0] == 0x7777777777777777)
+      say(",kept; ");
+    else if (value[0] == (uint64_t)(uintptr_t)memory)
+      say(",itself; ");
+    else
+      say(",%llx; ", (unsigned long long)value[0]);
+  }
+}
+QUESTION(more_value_operations_of_the_first_version) {
+  start_without_module();
+  CUresult (*const batch)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned) =
+      (CUresult(*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned))find_function("cuStreamBatchMemOp");
+  CUresult (*const wait)(CUstream, CUdeviceptr, cuuint32_t, unsigned) =
+      (CUresult(*)(CUstream, CUdeviceptr, cuuint32_t, unsigned))find_function("cuStreamWaitValue32");
+  CUresult (*const write)(CUstream, CUdeviceptr, cuuint32_t, unsigned) =
+      (CUresult(*)(CUstream, CUdeviceptr, cuuint32_t, unsigned))find_function("cuStreamWriteValue32");
+  CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  const CUdeviceptr memory = device_memory(64);
+  int supported = 77;
+  R("attribute", cuDeviceGetAttribute, &supported, CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1, device);
+  say("%d; ", supported);
+  R("attribute_nor", cuDeviceGetAttribute, &supported, CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, device);
+  say("%d; ", supported);
+  say_result("write", write(stream, memory, 1, 0));
+  say_result("wait", wait(stream, memory, 1, CU_STREAM_WAIT_VALUE_GEQ));
+  R("wait_nor", cuStreamWaitValue32, stream, memory, 0xfffffff0, CU_STREAM_WAIT_VALUE_NOR);
+  CUstreamBatchMemOpParams operation = {.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = memory, .value = 2}};
+  say_result("batch", batch(stream, 1, &operation, 0));
+  MUST(cuStreamBeginCapture, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+  say_result("captured_batch", batch(stream, 1, &operation, 0));
+  CUgraph graph = NULL;
+  R("end", cuStreamEndCapture, stream, &graph);
+}
+QUESTION(more_stream_attributes) {
+  start_without_module();
+  CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  for (int which = 0; which < 12; ++which) {
+    CUstreamAttrValue value;
+    memset(&value, 0x77, sizeof value);
+    const CUresult result = CU(cuStreamGetAttribute)(stream, (CUstreamAttrID)which, &value);
+    say("%d:%d", which, (int)result);
+    say(result == CUDA_SUCCESS ? ",%x; " : "; ", *(const unsigned*)&value);
+  }
+  CUstreamAttrValue policy = {.syncPolicy = CU_SYNC_POLICY_YIELD};
+  R("set", cuStreamSetAttribute, stream, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &policy);
+  R("get", cuStreamGetAttribute, stream, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &policy);
+  say("%d; ", (int)policy.syncPolicy);
 }

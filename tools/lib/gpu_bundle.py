@@ -165,7 +165,7 @@ def make_bundle(build, to):
     prepare_compare(build, to / "compare")
     shutil.copy(ROOT / "tools/gpu-check", to / "gpu-check")
     for name in ("tools/lib/cuda_driver.py", "tools/lib/driver_facts.py", "tools/lib/gpu_compare.py", "tools/lib/gpu_bundle.py",
-                 "tests/gpu/boundaries.toml", "tests/gpu/deviations.toml", "tests/golden/gpu/nvidia-h200/driver-facts.tsv"):
+                 "tests/gpu/boundaries.toml", "tests/gpu/conformance.toml", "tests/gpu/deviations.toml", "tests/golden/gpu/nvidia-h200/driver-facts.tsv"):
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, to / name)
     (to / "manifest.json").write_text(json.dumps({"commit": commit()}))
