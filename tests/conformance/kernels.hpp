@@ -3,7 +3,7 @@
 
 namespace quern::conformance {
 
-/// PTX written by hand; kernels.cpp says what each kernel does.
+/// PTX written by hand; the comments there say what each kernel does.
 extern const char* const kKernels;
 
 /// Only the first lines of a module.

@@ -237,6 +237,24 @@ CUgraphExecUpdateResultInfo pair_up(Graph& to, const Graph& from, std::vector<No
   return info;
 }
 
+/// Says whether the body of a conditional node may have a node. Source: cuda.h, CUDA_CONDITIONAL_NODE_PARAMS.
+bool may_be_in_body(const NodeContents& contents) {
+  return std::holds_alternative<KernelNode>(contents) || std::holds_alternative<CopyNode>(contents) ||
+         std::holds_alternative<FillNode>(contents) || std::holds_alternative<EmptyNode>(contents) ||
+         std::holds_alternative<ChildNode>(contents) || std::holds_alternative<ConditionalNode>(contents);
+}
+
+/// False if the body of a conditional node has a node that it cannot have, also in a child graph.
+bool has_sound_bodies(const Graph& graph, bool is_in_body = false) {
+  return std::ranges::all_of(graph.nodes, [&](const std::shared_ptr<GraphNode>& node) {
+    if (is_in_body && !may_be_in_body(node->contents)) return false;
+    const bool makes_body = std::holds_alternative<ConditionalNode>(node->contents);
+    return std::ranges::all_of(graphs_of(node->contents), [&](const std::shared_ptr<Graph>& inner) {
+      return has_sound_bodies(*inner, is_in_body || makes_body);
+    });
+  });
+}
+
 }  // namespace
 
 std::shared_ptr<GraphExec> instantiate(Driver& driver, const std::shared_ptr<Graph>& graph,

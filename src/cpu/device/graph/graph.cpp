@@ -42,20 +42,12 @@ std::shared_ptr<GraphNode> insert_node(Driver& driver, Graph& graph, NodeContent
   node->graph = &graph;
   for (const auto& inner : graphs_of(contents)) {
     inner->parent = &graph;
-    inner->is_body = std::holds_alternative<ConditionalNode>(contents);
   }
   node->id = next_id.fetch_add(1, std::memory_order_relaxed);
   node->contents = std::move(contents);
   if (visible) node->handle = driver.add(node);
   graph.nodes.push_back(node);
   return node;
-}
-
-/// Says whether the body of a conditional node may have a node. Source: cuda.h, CUDA_CONDITIONAL_NODE_PARAMS.
-bool may_be_in_body(const NodeContents& contents) {
-  return std::holds_alternative<KernelNode>(contents) || std::holds_alternative<CopyNode>(contents) ||
-         std::holds_alternative<FillNode>(contents) || std::holds_alternative<EmptyNode>(contents) ||
-         std::holds_alternative<ChildNode>(contents) || std::holds_alternative<ConditionalNode>(contents);
 }
 
 void erase_edge(std::vector<Edge>& edges, const GraphNode& node) {
@@ -128,16 +120,6 @@ void add_edge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data) {
   require(from.graph == to.graph && &from != &to && !has_edge(from, to));
   to.dependencies.push_back({&from, data});
   from.dependents.push_back({&to, data});
-}
-
-bool has_sound_bodies(const Graph& graph, bool is_in_body) {
-  return std::ranges::all_of(graph.nodes, [&](const std::shared_ptr<GraphNode>& node) {
-    if (is_in_body && !may_be_in_body(node->contents)) return false;
-    const bool makes_body = std::holds_alternative<ConditionalNode>(node->contents);
-    return std::ranges::all_of(graphs_of(node->contents), [&](const std::shared_ptr<Graph>& inner) {
-      return has_sound_bodies(*inner, is_in_body || makes_body);
-    });
-  });
 }
 
 void remove_edge(GraphNode& from, GraphNode& to) {

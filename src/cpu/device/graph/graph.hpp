@@ -113,7 +113,6 @@ struct Graph {
   CUgraph handle = nullptr;                       ///< null: inside of an executable graph
   bool owned = false;                             ///< by a node: the client cannot destroy it
   Graph* parent = nullptr;                        ///< the graph of that node, once it has one
-  bool is_body = false;                           ///< of a conditional node
   std::vector<std::shared_ptr<GraphNode>> nodes;  ///< in the order in which they were added
   std::vector<UserReference> user_objects;
   std::map<CUgraphConditionalHandle, std::shared_ptr<Condition>> conditions;
@@ -133,8 +132,6 @@ bool has_edge(const GraphNode& from, const GraphNode& to);
 void add_edge(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data);
 /// Takes out an edge, whatever its data are. Throws Failure if there is none.
 void remove_edge(GraphNode& from, GraphNode& to);
-/// False if the body of a conditional node has a node that it cannot have, also in a child graph.
-bool has_sound_bodies(const Graph& graph, bool is_in_body = false);
 
 /// Takes out the graph's handle and those of all its nodes and of the graphs in them.
 void forget_handles(Driver& driver, Graph& graph);
