@@ -79,17 +79,21 @@ const char* class_cpu(Isa isa) {
 struct HostCpu {
   std::string name = llvm::sys::getHostCPUName().str();
   std::string features;
+  bool has_vnni = false;
   HostCpu() {
+    const auto found = llvm::sys::getHostCPUFeatures();
     llvm::SubtargetFeatures list;
-    for (const auto& feature : llvm::sys::getHostCPUFeatures())
-      list.AddFeature(feature.first(), feature.second);
+    for (const auto& feature : found) list.AddFeature(feature.first(), feature.second);
     features = list.getString();
+    has_vnni = found.lookup("avx512vnni");
   }
 };
 const HostCpu& host_cpu() {
   static const HostCpu cpu;
   return cpu;
 }
+
+bool is_for_host(Isa isa, bool portable) { return isa == widest_isa() && !portable; }
 
 }  // namespace
 
@@ -117,7 +121,7 @@ bool has_class(Isa isa) {
 }
 
 std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_level, bool portable) {
-  const bool is_host = isa == widest_isa() && !portable;
+  const bool is_host = is_for_host(isa, portable);
   const std::string cpu = is_host ? host_cpu().name : class_cpu(isa);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
@@ -125,6 +129,10 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_l
   return std::unique_ptr<llvm::TargetMachine>(
       x86_target().createTargetMachine(kTriple, cpu, is_host ? host_cpu().features : "", options,
                                        llvm::Reloc::PIC_, llvm::CodeModel::Small, level, /*JIT=*/true));
+}
+
+bool multiplies_bytes(Isa isa, bool portable) {
+  return isa == Isa::avx512 && is_for_host(isa, portable) && host_cpu().has_vnni;
 }
 
 void set_function_attributes(llvm::Function& function, Isa isa) {

@@ -17,6 +17,9 @@ namespace quern::cpu::emit {
 /// instructions).
 std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_level, bool portable = false);
 
+/// True if that machine multiplies bytes and adds four products to a word by one instruction (AVX-512 VNNI).
+bool multiplies_bytes(Isa isa, bool portable);
+
 /// Sets the attributes of every emitted function: 512-bit registers if the ISA has them, no unwinding, and a
 /// probe of every page of a large frame, so that recursion always hits the guard page of the stack.
 void set_function_attributes(llvm::Function& function, Isa isa);

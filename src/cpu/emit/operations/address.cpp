@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <numeric>
 
 #include "cpu/abi/state.hpp"
 #include "cpu/emit/operations/alignment.hpp"
@@ -105,17 +106,24 @@ Value* extended_coefficient(Context& context, const analysis::Term& term) {
                           : b.CreateZExt(coefficient, b.getInt64Ty());
 }
 
-/// The pattern's base plus the terms with runtime coefficients, in `lane`.
-Value* runtime_base(const Access& access, unsigned lane) {
-  llvm::IRBuilder<>& b = access.context.builder();
-  if (access.base != nullptr) return access.base;
-  Value* base = access.context.scalar(access.address);
-  for (const analysis::Term& term : access.context.pattern(access.address).terms) {
+/// `base` plus the terms with runtime coefficients, in `lane`.
+Value* with_runtime_terms(Context& context, Value* base, const analysis::LanePattern& pattern,
+                          unsigned lane) {
+  llvm::IRBuilder<>& b = context.builder();
+  for (const analysis::Term& term : pattern.terms) {
     if (term.coefficient == ir::kNone || term.offsets[lane] == 0) continue;
     Value* const factor = b.getInt64(static_cast<std::uint64_t>(term.offsets[lane]));
-    base = b.CreateAdd(base, b.CreateMul(extended_coefficient(access.context, term), factor));
+    base = b.CreateAdd(base, b.CreateMul(extended_coefficient(context, term), factor));
   }
   return base;
+}
+
+/// The address, without displacement, of the lane Layout::base_lanes[which].
+Value* runtime_base(const Access& access, std::size_t which) {
+  if (!access.bases.empty()) return access.bases[which];
+  Context& c = access.context;
+  return with_runtime_terms(c, c.scalar(access.address), c.pattern(access.address),
+                            access.layout.base_lanes[which]);
 }
 
 LanePointers local_pointers(const Access& access) {
@@ -161,6 +169,31 @@ LanePointers param_pointers(const Access& access) {
   return {c.params(), clamp(b, address, bits(address->getType(), param_bytes(c))), 1};
 }
 
+/// True if the index of an offset32 is not negative as a signed number of 32 bits.
+bool has_plain_index(const Context& context, const analysis::LanePattern& pattern) {
+  const bool narrow = ir::bit_size(context.function()[pattern.index].type) < 32;
+  return pattern.index_signed || narrow || context.pattern(pattern.index).min >= 0;
+}
+
+/// The index of an offset32, as extended, is at least - this and less than this.
+std::uint64_t index_end(const Context& context, const analysis::LanePattern& pattern) {
+  const analysis::LanePattern& index = context.pattern(pattern.index);
+  const std::uint32_t width = ir::bit_size(context.function()[pattern.index].type);
+  if (!pattern.index_signed && index.min < 0) return std::uint64_t{1} << width;
+  const std::uint64_t most = static_cast<std::uint64_t>(std::max(index.max, -1 - index.min));
+  return std::min(most, (std::uint64_t{1} << (width - 1)) - 1) + 1;
+}
+
+/// The same addresses with a scale that processors have, if indices for it fit into 32 bits.
+LanePointers with_native_scale(Context& context, const LanePointers& pointers, std::uint64_t end) {
+  constexpr std::int64_t kNative = 8;
+  const std::int64_t most = std::gcd(pointers.scale, kNative), factor = pointers.scale / most;
+  if (factor <= 1 || end > (std::uint64_t{1} << 31) / static_cast<std::uint64_t>(factor)) return pointers;
+  Value* const index = context.builder().CreateMul(
+      pointers.index, bits(pointers.index->getType(), static_cast<std::uint64_t>(factor)));
+  return {pointers.base, index, most};
+}
+
 LanePointers offset_pointers(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
@@ -170,19 +203,20 @@ LanePointers offset_pointers(const Access& access) {
   llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kWarpSize);
   if (width_of(index->getType()) < 32) {
     index = pattern.index_signed ? b.CreateSExt(index, words) : b.CreateZExt(index, words);
-  } else if (!pattern.index_signed) {
+  } else if (!has_plain_index(c, pattern)) {
     // Gathers take signed indices, so an unsigned index is relative to the middle of its range.
     index = b.CreateXor(index, bits(words, 0x80000000u));
     base = advance(c, base, pattern.scale << 31);
+    return {advance(c, base, access.displacement), index, pattern.scale};
   }
-  return {advance(c, base, access.displacement), index, pattern.scale};
+  return with_native_scale(c, {advance(c, base, access.displacement), index, pattern.scale},
+                           index_end(c, pattern));
 }
 
 LanePointers affine_pointers(const Access& access) {
   Context& c = access.context;
   const std::int64_t after = added_after_check(access);
-  Value* const base =
-      checked_pointer(access, runtime_base(access, access.layout.base_lanes[0]), access.displacement - after);
+  Value* const base = checked_pointer(access, runtime_base(access, 0), access.displacement - after);
   return {advance(c, base, after), lane_constant(c, 32, access.layout.distances), 1};
 }
 
@@ -206,6 +240,43 @@ analysis::LanePattern side_by_side(unsigned element_bytes) {
   return pattern;
 }
 
+Value* extended(Context& context, Value* number, bool sign) {
+  llvm::IRBuilder<>& b = context.builder();
+  return sign ? b.CreateSExt(number, b.getInt64Ty()) : b.CreateZExt(number, b.getInt64Ty());
+}
+
+/// i1: the number is the same after it was truncated to `narrow` and extended.
+Value* survives(Context& context, Value* number, llvm::Type* narrow, bool sign) {
+  llvm::IRBuilder<>& b = context.builder();
+  return b.CreateICmpEQ(number, extended(context, b.CreateTrunc(number, narrow), sign));
+}
+
+/// True if the index of an offset32 is a scalar plus terms whose exact sum 64 bits can hold.
+bool has_testable_sum(const Context& context, ir::Value index) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 28;
+  const auto bits = [&](ir::Value value) { return ir::bit_size(context.function()[value].type); };
+  const analysis::LanePattern& pattern = context.pattern(index);
+  return pattern.kind == LanePatternKind::affine && bits(index) <= 32 &&
+         std::ranges::all_of(pattern.terms, [&](const analysis::Term& term) {
+           const auto fits = [](std::int64_t offset) { return offset >= -kMost && offset <= kMost; };
+           return term.coefficient == ir::kNone ||
+                  (bits(term.coefficient) <= 32 && std::ranges::all_of(term.offsets, fits));
+         });
+}
+
+/// The least and largest distance of lanes from the address of the lane Layout::base_lanes[which] and its
+/// terms with coefficients.
+std::pair<std::int64_t, std::int64_t> distances_from(const Layout& layout, std::size_t which) {
+  std::int64_t least = INT64_MAX, most = INT64_MIN;
+  for (const Segment& segment : layout.segments)
+    for (unsigned lane = segment.first; segment.base == which && lane < segment.first + segment.count;
+         ++lane) {
+      least = std::min(least, layout.distances[lane]);
+      most = std::max(most, layout.distances[lane]);
+    }
+  return {least, most};
+}
+
 bool indexed_by_constants(const Layout& layout) {
   return !layout.base_lanes.empty() && layout.base_lanes.size() == 1;
 }
@@ -226,7 +297,9 @@ Access::Access(Context& context_, ir::Value value, ir::Type element_)
   const bool uniform = pattern.kind == LanePatternKind::uniform;
   if (interleaved() && uniform && count == 1) layout = layout_of(side_by_side(element_bytes), element_bytes);
   if (space == ir::Space::local || (space == ir::Space::param && !uniform)) return;
-  layout = layout_of(pattern, element_bytes * count, compact() ? kCompactReach : kWideReach);
+  const bool has_index = pattern.kind == LanePatternKind::offset32;
+  layout = layout_of(pattern, element_bytes * count, compact() ? kCompactReach : kWideReach,
+                     has_index ? index_end(context, pattern) : kAnyIndex);
 }
 
 bool Access::interleaved() const {
@@ -263,31 +336,29 @@ std::optional<NearAccess> near_access(const Access& access) {
   const analysis::LanePattern& pattern = c.pattern(access.address);
   if (pattern.kind != LanePatternKind::offset32 || access.space == ir::Space::local) return std::nullopt;
   const analysis::LanePattern& index = c.pattern(pattern.index);
-  const std::uint32_t width = ir::bit_size(c.function()[pattern.index].type);
-  if (index.kind != LanePatternKind::affine || index.terms.size() != 1 || width > 32 ||
-      index.terms[0].coefficient != ir::kNone)
-    return std::nullopt;
+  if (!has_testable_sum(c, pattern.index)) return std::nullopt;
   analysis::LanePattern near;
   near.kind = LanePatternKind::affine;
   near.terms = index.terms;
-  for (std::int64_t& offset : near.terms[0].offsets) offset *= pattern.scale;
-  NearAccess result{access, nullptr};
+  for (analysis::Term& term : near.terms)
+    if (term.coefficient == ir::kNone)
+      for (std::int64_t& offset : term.offsets) offset *= pattern.scale;
+  NearAccess result{access, b.getTrue()};
   result.access.layout = layout_of(near, access.bytes(), access.compact() ? kCompactReach : kWideReach);
   if (result.access.layout.kind != LayoutKind::segments) return std::nullopt;
 
-  const auto [least, most] = std::ranges::minmax(index.terms[0].offsets);
-  Value* const first = c.scalar(pattern.index);
-  Value* const wide =
-      pattern.index_signed ? b.CreateSExt(first, b.getInt64Ty()) : b.CreateZExt(first, b.getInt64Ty());
-  const auto holds = [&](std::int64_t offset) -> Value* {
-    Value* const there = b.CreateAdd(wide, b.getInt64(static_cast<std::uint64_t>(offset)));
-    Value* const narrow = b.CreateTrunc(there, first->getType());
-    return b.CreateICmpEQ(there, pattern.index_signed ? b.CreateSExt(narrow, b.getInt64Ty())
-                                                      : b.CreateZExt(narrow, b.getInt64Ty()));
-  };
-  result.near = b.CreateAnd(holds(least), holds(most));
-  result.access.base = b.CreateAdd(c.scalar(access.address),
-                                   b.CreateMul(wide, b.getInt64(static_cast<std::uint64_t>(pattern.scale))));
+  Value* const scale = b.getInt64(static_cast<std::uint64_t>(pattern.scale));
+  Value* const first = extended(c, c.scalar(pattern.index), pattern.index_signed);
+  for (std::size_t which = 0; which < result.access.layout.base_lanes.size(); ++which) {
+    Value* const there = with_runtime_terms(c, first, index, result.access.layout.base_lanes[which]);
+    const auto [least, most] = distances_from(result.access.layout, which);
+    for (const std::int64_t distance : {least, most})
+      result.near = b.CreateAnd(
+          result.near,
+          survives(c, b.CreateAdd(there, b.getInt64(static_cast<std::uint64_t>(distance / pattern.scale))),
+                   c.scalar(pattern.index)->getType(), pattern.index_signed));
+    result.access.bases.push_back(b.CreateAdd(c.scalar(access.address), b.CreateMul(there, scale)));
+  }
   return result;
 }
 
@@ -300,10 +371,10 @@ Value* uniform_pointer(const Access& access) {
 std::vector<Value*> base_pointers(const Access& access) {
   std::vector<Value*> pointers;
   const std::int64_t after = added_after_check(access);
-  for (const unsigned lane : access.layout.base_lanes)
+  for (std::size_t which = 0; which < access.layout.base_lanes.size(); ++which)
     pointers.push_back(
         advance(access.context,
-                checked_pointer(access, runtime_base(access, lane), access.displacement - after), after));
+                checked_pointer(access, runtime_base(access, which), access.displacement - after), after));
   return pointers;
 }
 

@@ -33,7 +33,8 @@ struct Access {
   unsigned count;  ///< elements a lane
   std::int64_t displacement;
   Layout layout;
-  llvm::Value* base = nullptr;  ///< i64: the address of lane 0, if it is not that of the pattern
+  /// i64: the addresses of Layout::base_lanes without displacement, if they are not those of the pattern
+  std::vector<llvm::Value*> bases;
 
   unsigned bytes() const { return element_bytes * count; }
   /// True for local memory in which the same element of all lanes lies side by side.

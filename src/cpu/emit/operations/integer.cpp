@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Integer arithmetic. Every lane, running or not, may contain any value, so no operation here may fault.
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 #include <bit>
 
+#include "cpu/emit/llvm/llvm_target.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
 
@@ -274,6 +276,47 @@ Value* multiply_pairs(Operands& o, Value* x, Value* y) {
   return concat(o.context, parts);
 }
 
+/// `sum` plus the products of the bytes of `x`, which are unsigned, and those of `y`, which are signed.
+Value* add_products(Operands& o, Value* sum, Value* x, Value* y) {
+  constexpr unsigned kLanes = 16;
+  llvm::SmallVector<Value*, 2> parts;
+  for (unsigned first = 0; first < kWarpSize; first += kLanes) {
+    const auto part = [&](Value* whole) { return slice(o.context, whole, first, kLanes); };
+    parts.push_back(
+        o.b.CreateIntrinsic(Intrinsic::x86_avx512_vpdpbusd_512, {}, {part(sum), part(x), part(y)}));
+  }
+  return concat(o.context, parts);
+}
+
+bool adds_products(const Value* value) {
+  const auto* const parts = llvm::dyn_cast<llvm::ShuffleVectorInst>(value);
+  if (parts == nullptr) return false;
+  const auto* const first = llvm::dyn_cast<llvm::IntrinsicInst>(parts->getOperand(0));
+  return first != nullptr && first->getIntrinsicID() == Intrinsic::x86_avx512_vpdpbusd_512;
+}
+
+/// The instruction takes unsigned and signed bytes. Where both are of one kind, 128 is added to those of one
+/// side or subtracted from them, and its products with the other side are taken from the sum. They are taken
+/// from the sum of a row of such products at the end, so that products with equal other sides, as those of a
+/// matrix, share them.
+Value* dot_of_bytes_at_once(Operands& o, bool a_signed, bool b_signed) {
+  llvm::IRBuilder<>& b = o.b;
+  if (a_signed != b_signed) return add_products(o, o[2], a_signed ? o[1] : o[0], a_signed ? o[0] : o[1]);
+  Value* const halfway = bits(o.type, 0x80808080u);
+  Value* const zero = bits(o.type, 0);
+  Value* excess = a_signed ? add_products(o, zero, halfway, o[1]) : add_products(o, zero, o[0], halfway);
+  Value* sum = o[2];
+  const auto* const before = llvm::dyn_cast<llvm::BinaryOperator>(sum);
+  if (before != nullptr && before->getOpcode() == llvm::Instruction::Sub &&
+      adds_products(before->getOperand(0))) {
+    sum = before->getOperand(0);
+    excess = b.CreateAdd(before->getOperand(1), excess);
+  }
+  Value* const x = a_signed ? b.CreateXor(o[0], halfway) : o[0];
+  Value* const y = a_signed ? o[1] : b.CreateXor(o[1], halfway);
+  return b.CreateSub(add_products(o, sum, x, y), excess);
+}
+
 Value* dot_of_bytes(Operands& o) {
   llvm::IRBuilder<>& b = o.b;
   const bool a_signed = (o.inst.imm & 1) != 0, b_signed = (o.inst.imm & 2) != 0;
@@ -287,6 +330,8 @@ Value* dot_of_bytes(Operands& o) {
       sum = b.CreateAdd(sum, b.CreateMul(byte(o[0], at, a_signed), byte(o[1], at, b_signed)));
     return sum;
   }
+  if (multiplies_bytes(o.isa(), o.context.specialisation().portable))
+    return dot_of_bytes_at_once(o, a_signed, b_signed);
   const auto halves = llvm::FixedVectorType::get(b.getInt16Ty(), kWarpSize * 2);
   Value* const x = b.CreateBitCast(o[0], halves);
   Value* const y = b.CreateBitCast(o[1], halves);

@@ -100,10 +100,11 @@ Layout affine_layout(const LanePattern& pattern, unsigned access_bytes, std::int
   return layout;
 }
 
-/// True if a checked base plus any 32-bit index stays within a gap.
-bool fits_gap(const LanePattern& pattern, std::uint64_t span) {
+/// True if a checked base plus any index stays within a gap.
+bool fits_gap(const LanePattern& pattern, std::uint64_t span, std::uint64_t index_end) {
   const auto scale = static_cast<std::uint64_t>(pattern.scale < 0 ? -pattern.scale : pattern.scale);
-  return scale != 0 && scale <= (span >> (pattern.index_signed ? 31 : 32));
+  const std::uint64_t end = std::min(index_end, std::uint64_t{1} << (pattern.index_signed ? 31 : 32));
+  return scale != 0 && scale <= span / std::max<std::uint64_t>(end, 1);
 }
 
 }  // namespace
@@ -111,15 +112,16 @@ bool fits_gap(const LanePattern& pattern, std::uint64_t span) {
 const Reach kWideReach{.distance = INT32_MAX, .indexed_span = engine::kGapBytes - (std::uint64_t{4} << 30)};
 const Reach kCompactReach{.distance = engine::kCompactReachBytes / 2, .indexed_span = 0};
 
-Layout layout_of(const LanePattern& pattern, unsigned access_bytes, const Reach& reach) {
+Layout layout_of(const LanePattern& pattern, unsigned access_bytes, const Reach& reach,
+                 std::uint64_t index_end) {
   switch (pattern.kind) {
     case LanePatternKind::uniform:
       return Layout{.kind = LayoutKind::uniform};
     case LanePatternKind::affine:
       return affine_layout(pattern, access_bytes, reach.distance);
     case LanePatternKind::offset32:
-      return Layout{.kind =
-                        fits_gap(pattern, reach.indexed_span) ? LayoutKind::indexed : LayoutKind::gathered};
+      return Layout{.kind = fits_gap(pattern, reach.indexed_span, index_end) ? LayoutKind::indexed
+                                                                             : LayoutKind::gathered};
     default:
       return Layout{};
   }

@@ -69,8 +69,11 @@ struct Windows {
 Windows windows_of(const Layout& layout, unsigned element_bytes, unsigned count, unsigned window_bytes,
                    std::size_t most);
 
-/// The layout of accesses of `access_bytes` each, at addresses with the pattern `pattern`.
-Layout layout_of(const analysis::LanePattern& pattern, unsigned access_bytes,
-                 const Reach& reach = kWideReach);
+inline constexpr std::uint64_t kAnyIndex = UINT64_MAX;
+
+/// The layout of accesses of `access_bytes` each, at addresses with the pattern `pattern`, whose index, if it
+/// has one, is at least -`index_end` and less than `index_end`. kAnyIndex: any number of 32 bits.
+Layout layout_of(const analysis::LanePattern& pattern, unsigned access_bytes, const Reach& reach = kWideReach,
+                 std::uint64_t index_end = kAnyIndex);
 
 }  // namespace quern::cpu::emit

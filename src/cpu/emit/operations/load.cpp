@@ -262,7 +262,7 @@ Elements load_lanes(const Access& access) {
     return load_strided(access);
   const Windows windows = access_windows(access);
   if (!windows.offsets.empty() && (full || windows.distinct)) return load_windows(access, windows);
-  if (access.base == nullptr && (full || access.masks_natively()))
+  if (access.bases.empty() && (full || access.masks_natively()))
     if (const std::optional<NearAccess> near = near_access(access)) return load_near(access, *near);
   return load_gathered(access);
 }

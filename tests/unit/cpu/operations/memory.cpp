@@ -58,15 +58,19 @@ struct Memory {
   }
 };
 
-/// Addresses of 32 lanes: a pattern, a base, and the value of the runtime operand that the pattern refers to,
-/// if any.
+/// An operand to which a pattern refers: a coefficient or an index.
+struct Extra {
+  Input input;
+  Lanes lanes{};
+};
+
+/// Addresses of 32 lanes: a pattern, a base, and the runtime operands that the pattern refers to.
 struct Addresses {
   std::string name;
   LanePattern pattern;
   std::int64_t base = 0;                   ///< offset of the base
   std::array<std::int64_t, 32> offsets{};  ///< of each lane
-  Input extra{.type = Type::none};         ///< coefficient or index
-  Lanes extra_lanes{};
+  std::vector<Extra> extras;
 };
 
 Addresses affine_addresses(const std::string& name, std::int64_t base,
@@ -96,8 +100,8 @@ Addresses rows_of(unsigned width, std::int64_t base, std::int64_t bytes, ir::Val
   }
   made.pattern = affine(columns);
   made.pattern.terms.push_back(rows);
-  made.extra = {.type = Type::i32, .pattern = uniform()};
-  made.extra_lanes[0] = static_cast<std::uint32_t>(pitch);
+  made.extras.push_back({.input = {.type = Type::i32, .pattern = uniform()}});
+  made.extras[0].lanes[0] = static_cast<std::uint32_t>(pitch);
   return made;
 }
 
@@ -105,12 +109,21 @@ Addresses indexed(bool is_signed, std::int64_t scale, std::int64_t base, ir::Val
   Addresses made{.name = is_signed ? "signed indices" : "unsigned indices", .base = base};
   made.pattern = {
       .kind = LanePatternKind::offset32, .index = index, .index_signed = is_signed, .scale = scale};
-  made.extra = {.type = Type::i32};
+  made.extras.push_back({.input = {.type = Type::i32}});
   for (std::size_t lane = 0; lane < 32; ++lane) {
     const std::int64_t at = static_cast<std::int64_t>(lane * 37 % 64) - (is_signed ? 20 : 0);
-    made.extra_lanes[lane] = static_cast<std::uint32_t>(at);
+    made.extras[0].lanes[lane] = static_cast<std::uint32_t>(at);
     made.offsets[lane] = base + at * scale;
   }
+  return made;
+}
+
+/// Unsigned indices below 64, which the analysis knows.
+Addresses bounded(std::int64_t scale, std::int64_t base, ir::Value index) {
+  Addresses made = indexed(false, scale, base, index);
+  made.name = "indices below 64";
+  made.extras[0].input.pattern.min = 0;
+  made.extras[0].input.pattern.max = 63;
   return made;
 }
 
@@ -122,10 +135,32 @@ Addresses near(bool is_signed, std::int64_t scale, std::int64_t base, ir::Value 
   const std::int64_t first = backwards ? 40 : is_signed ? -7 : 3;
   for (std::size_t lane = 0; lane < 32; ++lane) {
     offsets[lane] = backwards ? -static_cast<std::int64_t>(lane) : static_cast<std::int64_t>(lane);
-    made.extra_lanes[lane] = static_cast<std::uint32_t>(first + offsets[lane]);
+    made.extras[0].lanes[lane] = static_cast<std::uint32_t>(first + offsets[lane]);
     made.offsets[lane] = base + (first + offsets[lane]) * scale;
   }
-  made.extra.pattern = affine(offsets);
+  made.extras[0].input.pattern = affine(offsets);
+  return made;
+}
+
+/// Indices of rows of 16 lanes, whose pitch is a runtime operand: column + row * pitch, which does not wrap.
+Addresses near_rows(bool is_signed, std::int64_t scale, std::int64_t base, ir::Value index,
+                    std::int32_t pitch) {
+  Addresses made = indexed(is_signed, scale, base, index);
+  made.name += " in rows, pitch " + std::to_string(pitch);
+  LaneOffsets columns{};
+  analysis::Term rows{.coefficient = index + 1};
+  const std::int64_t first = 25;
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    columns[lane] = static_cast<std::int64_t>(lane % 16);
+    rows.offsets[lane] = static_cast<std::int64_t>(lane / 16);
+    const std::int64_t at = first + columns[lane] + rows.offsets[lane] * pitch;
+    made.extras[0].lanes[lane] = static_cast<std::uint32_t>(at);
+    made.offsets[lane] = base + at * scale;
+  }
+  made.extras[0].input.pattern = affine(columns);
+  made.extras[0].input.pattern.terms.push_back(rows);
+  made.extras.push_back({.input = {.type = Type::i32, .pattern = uniform()}});
+  made.extras[1].lanes[0] = static_cast<std::uint32_t>(pitch);
   return made;
 }
 
@@ -184,6 +219,10 @@ std::vector<Addresses> all_addresses(std::int64_t bytes, ir::Value extra) {
       near(true, bytes, 1024, extra, false),
       near(false, bytes, 1024, extra, false),
       near(true, bytes, 1024, extra, true),
+      near_rows(true, bytes, 1024, extra, 40),
+      near_rows(true, bytes, 1024, extra, -23),
+      near_rows(false, bytes, 1024, extra, 16),
+      bounded(bytes, 1024, extra),
       scattered(bytes)};
 }
 
@@ -229,7 +268,7 @@ void check_load(Space space, Type type, std::uint8_t count, std::int64_t displac
   operation.inputs = {{Type::i64, addresses.pattern}};
   operation.elements = count;
   operation.params = {{0, 32768, 8}};
-  if (addresses.extra.type != Type::none) operation.inputs.push_back(addresses.extra);
+  for (const Extra& extra : addresses.extras) operation.inputs.push_back(extra.input);
   if (addresses.pattern.kind == LanePatternKind::uniform && space != Space::local)
     operation.result = uniform();
   Memory memory;
@@ -238,7 +277,7 @@ void check_load(Space space, Type type, std::uint8_t count, std::int64_t displac
     for (const std::uint32_t mask : kMasks) {
       if (machine.full && mask != 0xffffffffu) continue;
       std::vector<Lanes> inputs = {base_lanes(memory, space, addresses)};
-      if (addresses.extra.type != Type::none) inputs.push_back(addresses.extra_lanes);
+      for (const Extra& extra : addresses.extras) inputs.push_back(extra.lanes);
       const auto got = code.run(inputs, mask, memory.around);
       bool good = true;
       for (unsigned lane = 0; lane < 32; ++lane)
@@ -264,7 +303,7 @@ void check_store(Space space, Type type, std::uint8_t count, std::int64_t displa
       .op = Op::store, .type = Type::none, .attr = attr, .imm = static_cast<std::uint64_t>(displacement)};
   operation.inputs = {{Type::i64, addresses.pattern}};
   for (unsigned element = 0; element < count; ++element) operation.inputs.push_back({type});
-  if (addresses.extra.type != Type::none) operation.inputs.push_back(addresses.extra);
+  for (const Extra& extra : addresses.extras) operation.inputs.push_back(extra.input);
   Machines::each([&](const Machine& machine) {
     const Compiled code = compile(operation, machine);
     for (const std::uint32_t mask : kMasks) {
@@ -277,7 +316,7 @@ void check_store(Space space, Type type, std::uint8_t count, std::int64_t displa
         for (std::size_t lane = 0; lane < 32; ++lane)
           inputs.back()[lane] = (0x9e3779b97f4a7c15u * (lane * 5 + element + 1) >> 3) & mask_of(type);
       }
-      if (addresses.extra.type != Type::none) inputs.push_back(addresses.extra_lanes);
+      for (const Extra& extra : addresses.extras) inputs.push_back(extra.lanes);
       code.run(inputs, mask, memory.around);
       for (unsigned lane = 0; lane < 32; ++lane)
         for (unsigned element = 0; element < count && (mask >> lane & 1) != 0; ++element) {
@@ -503,6 +542,17 @@ TEST_CASE("lanes that do not run may hold any address") {
         compile(load, {.isa = isa, .full = false}).run({addresses}, 0x55555555u, memory.around)[0];
     for (std::size_t lane = 0; lane < 32; ++lane)
       CHECK(got[lane] == (lane % 2 == 0 ? read(memory, lane * 4, Type::i32) : 0));
+    const Operation four{.op = Op::load,
+                         .type = Type::i32,
+                         .attr = {.space = Space::global, .count = 4, .alignment = 4},
+                         .inputs = {{Type::i64}},
+                         .elements = 4};
+    const auto elements =
+        compile(four, {.isa = isa, .full = false}).run({addresses}, 0x55555550u, memory.around);
+    for (std::size_t lane = 0; lane < 32; ++lane)
+      for (std::size_t at = 0; at < 4; ++at)
+        CHECK(elements[at][lane] ==
+              (lane % 2 == 0 && lane > 3 ? read(memory, (lane + at) * 4, Type::i32) : 0));
     const Operation store{.op = Op::store,
                           .type = Type::none,
                           .attr = {.space = Space::global},
@@ -519,21 +569,30 @@ TEST_CASE("lanes that do not run may hold any address") {
 TEST_CASE("a masked row of addresses that no lane reads is not touched") {
   Memory memory;
   // Two rows far apart. The second one is outside all memory, and its lanes do not run.
-  Addresses addresses = rows_of(16, 256, 4, 1);
-  addresses.extra_lanes[0] = 0x7fffffff;
   memory.around.launch.window_bytes = ~std::uint64_t{0} >> 2;
+  std::vector<Addresses> rows;
   for (const bool broadcast : {false, true}) {
-    addresses = rows_of(16, 256, 4, 1, broadcast);
-    Operation operation{.op = Op::load,
-                        .type = Type::i32,
-                        .attr = {.space = Space::global},
-                        .inputs = {{Type::i64, addresses.pattern}, addresses.extra}};
+    rows.push_back(rows_of(16, 256, 4, 1, broadcast));
+    rows.back().extras[0].lanes[0] = 0x7fffffff;
+  }
+  for (const std::uint64_t pitch : {0x3fffffffu, 0x7fffffffu}) {  // with the second, indices wrap
+    rows.push_back(near_rows(true, 4, 256, 1, 0));
+    for (std::size_t lane = 16; lane < 32; ++lane) rows.back().extras[0].lanes[lane] += pitch;
+    rows.back().extras[1].lanes[0] = pitch;
+  }
+  for (const Addresses& addresses : rows) {
+    Operation operation{.op = Op::load, .type = Type::i32, .attr = {.space = Space::global}};
+    operation.inputs = {{Type::i64, addresses.pattern}};
+    std::vector<Lanes> inputs = {base_lanes(memory, Space::global, addresses)};
+    for (const Extra& extra : addresses.extras) {
+      operation.inputs.push_back(extra.input);
+      inputs.push_back(extra.lanes);
+    }
     for (const Isa isa : isas()) {
-      const Lanes got = compile(operation, {.isa = isa, .full = false})
-                            .run({base_lanes(memory, Space::global, addresses), Lanes{0x7fffffff}},
-                                 0x0000ffffu, memory.around)[0];
+      const Lanes got =
+          compile(operation, {.isa = isa, .full = false}).run(inputs, 0x0000ffffu, memory.around)[0];
       for (std::size_t lane = 0; lane < 16; ++lane)
-        CHECK(got[lane] == read(memory, 256 + (broadcast ? 0 : lane * 4), Type::i32));
+        CHECK(got[lane] == read(memory, static_cast<std::size_t>(addresses.offsets[lane]), Type::i32));
     }
   }
 }
