@@ -258,8 +258,13 @@ TEST_CASE_FIXTURE(CaptureFixture, "a capture's mode says which calls threads may
   REQUIRE(CU(cuThreadExchangeStreamCaptureMode)(&mode) == CUDA_SUCCESS);
   CHECK(mode == CU_STREAM_CAPTURE_MODE_RELAXED);
   end();
-  mode = static_cast<CUstreamCaptureMode>(3);
-  CHECK(CU(cuThreadExchangeStreamCaptureMode)(&mode) == CUDA_ERROR_INVALID_VALUE);
+  mode = static_cast<CUstreamCaptureMode>(3);  // taken, but no capture has it
+  CHECK(CU(cuThreadExchangeStreamCaptureMode)(&mode) == CUDA_SUCCESS);
+  CHECK(mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
+  CHECK(CU(cuThreadExchangeStreamCaptureMode)(&mode) == CUDA_SUCCESS);
+  CHECK(mode == 3);
+  CHECK(CU(cuStreamBeginCapture_v2)(on, mode) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuThreadExchangeStreamCaptureMode)(nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_CASE_FIXTURE(CaptureFixture, "waiting and the like are unsafe meanwhile, ordinary copies are not") {
@@ -269,13 +274,37 @@ TEST_CASE_FIXTURE(CaptureFixture, "waiting and the like are unsafe meanwhile, or
   REQUIRE(cu().cuStreamSynchronize(other) == CUDA_SUCCESS);
   CUmodule loaded = nullptr;
   REQUIRE(cu().cuModuleLoadData(&loaded, kEmptyModule) == CUDA_SUCCESS);
-  const std::function<CUresult()> unsafe[] = {[&] { return cu().cuEventQuery(before); },
-                                              [&] { return cu().cuEventSynchronize(before); },
-                                              [&] { return cu().cuStreamQuery(other); },
-                                              [&] { return cu().cuStreamSynchronize(other); },
-                                              [&] { return cu().cuStreamSynchronize(CU_STREAM_LEGACY); },
-                                              [&] { return cu().cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048); },
-                                              [&] { return cu().cuModuleUnload(loaded); }};
+  CUmemoryPool pool = nullptr;
+  REQUIRE(CU(cuDeviceGetDefaultMemPool)(&pool, 0) == CUDA_SUCCESS);
+  CUdeviceptr managed = 0, allocated = 0;
+  REQUIRE(cu().cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+  const unsigned yes = 1;
+  std::uint64_t value = 0;
+  CUgraph graph = nullptr;
+  REQUIRE(CU(cuGraphCreate)(&graph, 0) == CUDA_SUCCESS);
+  CUgraphExec exec = nullptr;
+  CUmemLocation here{CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  const CUmemAccessDesc access{here, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemAccess_flags flags{};
+  const std::function<CUresult()> unsafe[] = {
+      [&] { return cu().cuEventQuery(before); },
+      [&] { return CU(cuMemPoolTrimTo)(pool, 0); },
+      [&] { return CU(cuDeviceSetMemPool)(0, pool); },
+      [&] { return CU(cuMemPoolSetAccess)(pool, &access, 1); },
+      [&] { return CU(cuMemPoolGetAccess)(&flags, pool, &here); },
+      [&] { return CU(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value); },
+      [&] { return CU(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value); },
+      [&] { return CU(cuMemAllocAsync)(&allocated, 64, other); },
+      [&] { return CU(cuPointerSetAttribute)(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, words); },
+      [&] { return CU(cuMemAdvise_v2)(managed, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, here); },
+      [&] { return CU(cuMemPrefetchAsync_v2)(managed, 4096, here, 0, other); },
+      [&] { return CU(cuGraphInstantiateWithFlags)(&exec, graph, 0); },
+      [&] { return cu().cuEventSynchronize(before); },
+      [&] { return cu().cuStreamQuery(other); },
+      [&] { return cu().cuStreamSynchronize(other); },
+      [&] { return cu().cuStreamSynchronize(CU_STREAM_LEGACY); },
+      [&] { return cu().cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048); },
+      [&] { return cu().cuModuleUnload(loaded); }};
   for (const CUstreamCaptureMode mode : {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL})
     for (const auto& call : unsafe) {
       begin(mode);
@@ -289,6 +318,43 @@ TEST_CASE_FIXTURE(CaptureFixture, "waiting and the like are unsafe meanwhile, or
   std::uint32_t host = 0;
   CHECK(cu().cuMemcpyDtoH_v2(&host, words, 4) == CUDA_SUCCESS);
   CHECK(cu().cuMemsetD8_v2(words, 0, 4) == CUDA_SUCCESS);
+  end();
+}
+
+TEST_CASE_FIXTURE(CaptureFixture, "calls that a stream does not capture invalidate its capture") {
+  CUgraph graph = nullptr;
+  REQUIRE(CU(cuGraphCreate)(&graph, 0) == CUDA_SUCCESS);
+  CUdeviceptr to = words + 64, from = words;
+  std::size_t bytes = 4, first = 0;
+  CUmemcpyAttributes attributes{};
+  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  unsigned long long id = 0;
+  CUcontext its_context = nullptr;
+  const std::function<CUresult()> refused[] = {
+      [&] { return CU(cuStreamGetId)(on, &id); },
+      [&] { return cu().cuStreamQuery(on); },
+      [&] { return CU(cuMemcpyPeerAsync)(to, context, from, context, 4, on); },
+      [&] { return CU(cuMemcpyBatchAsync_v2)(&to, &from, &bytes, 1, &attributes, &first, 1, on); },
+      [&] { return CU(cuGraphLaunch)(nullptr, on); },
+      [&] { return CU(cuStreamAttachMemAsync)(on, 0, 0, CU_MEM_ATTACH_GLOBAL); }};
+  for (const auto& call : refused) {
+    begin();
+    CHECK(call() == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK(status(on) == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+    CHECK(call() == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);  // now as before
+    CHECK(CU(cuStreamGetCtx)(on, &its_context) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    CHECK(CU(cuStreamCopyAttributes)(on, on) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    CHECK(fail() == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  }
+  // The stream is looked at before the graph and the nodes.
+  const CUgraphNode none = nullptr;
+  CHECK(CU(cuStreamUpdateCaptureDependencies)(on, const_cast<CUgraphNode*>(&none), 1, 7) ==
+        CUDA_ERROR_ILLEGAL_STATE);
+  CHECK(CU(cuStreamBeginCaptureToGraph)(on, graph, &none, nullptr, 1, CU_STREAM_CAPTURE_MODE_RELAXED) ==
+        CUDA_ERROR_INVALID_VALUE);
+  begin();
+  CHECK(CU(cuStreamBeginCaptureToGraph)(on, graph, &none, nullptr, 1, CU_STREAM_CAPTURE_MODE_RELAXED) ==
+        CUDA_ERROR_ILLEGAL_STATE);
   end();
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs: how they may be nested, who owns references, and what a change means for launches under way.
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "graph_fixture.hpp"
 
@@ -58,6 +60,73 @@ TEST_CASE_FIXTURE(RulesFixture, "a graph is not moved into itself, nor into a gr
   std::size_t nodes = 0;
   CHECK(CU(cuGraphGetNodes)(child, nullptr, &nodes) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuGraphGetNodes)(body, nullptr, &nodes) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(RulesFixture, "null handles of graphs, nodes and user objects are invalid values") {
+  const CUgraphNode none = nullptr;
+  CUgraphNodeType type{};
+  std::size_t count = 1;
+  CHECK(CU(cuGraphAddEmptyNode)(&added, graph, &none, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphAddDependencies)(graph, &none, &none, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphRemoveDependencies)(graph, &none, &none, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphNodeGetType)(none, &type) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphNodeGetDependencies)(none, nullptr, &count) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphNodeFindInClone)(&added, none, graph) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphEventRecordNodeSetEvent)(none, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuUserObjectRetain)(nullptr, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphRetainUserObject)(graph, nullptr, 1, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphAddEventRecordNode)(&added, graph, nullptr, 0, nullptr) != CUDA_SUCCESS);
+  CUipcEventHandle handle{};
+  CHECK(CU(cuIpcGetEventHandle)(&handle, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  // Lists have room for something, or are not asked for.
+  REQUIRE(CU(cuGraphAddEmptyNode)(&added, graph, nullptr, 0) == CUDA_SUCCESS);
+  CUgraphNode found = nullptr;
+  count = 0;
+  CHECK(CU(cuGraphGetNodes)(graph, &found, &count) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphGetRootNodes)(graph, &found, &count) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphGetEdges)(graph, &found, &found, &count) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphGetNodes)(graph, nullptr, &count) == CUDA_SUCCESS);
+  CHECK(count == 1);
+}
+
+TEST_CASE_FIXTURE(RulesFixture, "graphs are instantiated with an upload only where a stream is given") {
+  CUgraphExec exec = nullptr;
+  CHECK(CU(cuGraphInstantiateWithFlags)(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) ==
+        CUDA_ERROR_INVALID_VALUE);
+  CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+  params.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+  params.hUploadStream = stream();
+  CHECK(CU(cuGraphInstantiateWithParams)(&exec, graph, &params) == CUDA_SUCCESS);
+  // A handle for conditions keeps a graph from being copied, also without a conditional node.
+  CUgraph copied = nullptr;
+  REQUIRE(CU(cuGraphClone)(&copied, graph) == CUDA_SUCCESS);
+  condition(1);
+  CHECK(CU(cuGraphClone)(&copied, graph) == CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_CASE_FIXTURE(RulesFixture, "nodes copy something") {
+  CUDA_MEMCPY3D box{};
+  box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  box.srcDevice = words;
+  box.dstDevice = words + 8;
+  box.WidthInBytes = 4;
+  box.Height = box.Depth = 1;
+  for (std::size_t* const extent : {&box.WidthInBytes, &box.Height, &box.Depth}) {
+    const std::size_t before = std::exchange(*extent, 0);
+    CHECK(CU(cuGraphAddMemcpyNode)(&added, graph, nullptr, 0, &box, context) == CUDA_ERROR_INVALID_VALUE);
+    box.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    CHECK(CU(cuMemcpy3D_v2)(&box) == CUDA_SUCCESS);  // nothing to copy, whatever the sides are
+    box.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    *extent = before;
+  }
+  // Without a height, slices follow each other.
+  box.Depth = 2;
+  box.srcPitch = box.dstPitch = 4;
+  REQUIRE(CU(cuGraphAddMemcpyNode)(&added, graph, nullptr, 0, &box, context) == CUDA_SUCCESS);
+  REQUIRE(cu().cuMemcpyHtoD_v2(words, std::array<std::uint32_t, 4>{5, 6, 0, 0}.data(), 16) == CUDA_SUCCESS);
+  run(instantiate(), stream());
+  CHECK(word(words + 8) == 5);
+  CHECK(word(words + 12) == 6);
 }
 
 TEST_CASE_FIXTURE(RulesFixture, "the client gives away only the references that it owns") {

@@ -117,11 +117,11 @@ TEST_CASE_FIXTURE(Fixture, "page-locked memory of the old call, and registration
   CHECK(CU(cuMemAllocHost_v2)(nullptr, 64) == CUDA_ERROR_INVALID_VALUE);
   std::vector<unsigned char> ordinary(8192);
   CHECK(cu().cuMemHostRegister_v2(ordinary.data(), 64, 0x100) == CUDA_ERROR_INVALID_VALUE);
-  if (!is_cpu()) return;
   CHECK(cu().cuMemHostRegister_v2(ordinary.data(), 64, CU_MEMHOSTREGISTER_IOMEMORY) ==
-        CUDA_ERROR_NOT_SUPPORTED);
-  CHECK(cu().cuMemHostRegister_v2(ordinary.data(), 64, CU_MEMHOSTREGISTER_READ_ONLY) ==
-        CUDA_ERROR_NOT_SUPPORTED);
+        CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuMemHostRegister_v2(ordinary.data(), 64, CU_MEMHOSTREGISTER_READ_ONLY) == CUDA_SUCCESS);
+  CHECK(cu().cuMemHostUnregister(ordinary.data()) == CUDA_SUCCESS);
+  if (!is_cpu()) return;
   int file = -1;
   CHECK(CU(cuMemGetHandleForAddressRange)(&file, allocate(4096), 4096, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
                                           0) == CUDA_ERROR_NOT_SUPPORTED);

@@ -44,10 +44,13 @@ AddressKind kind_of(CUmemorytype type) {
   fail(CUDA_ERROR_INVALID_VALUE);
 }
 
-/// A pitch of 0 means rows without gaps.
+bool is_type(CUmemorytype type) { return type >= CU_MEMORYTYPE_HOST && type <= CU_MEMORYTYPE_UNIFIED; }
+
+/// A pitch or a height of 0 means rows or slices without gaps.
 CopySide side_of(BoxSide side, const Extent& extent) {
   const AddressKind kind = kind_of(side.type);
   if (side.pitch_bytes == 0) side.pitch_bytes = add(side.x_bytes, extent.width_bytes);
+  if (side.height == 0) side.height = add(side.y, extent.height);
   const bool one_row = extent.height == 1 && extent.depth == 1 && side.y == 0 && side.z == 0;
   const bool one_slice = extent.depth == 1 && side.z == 0;
   require(one_row || side.pitch_bytes >= add(side.x_bytes, extent.width_bytes));
@@ -67,7 +70,7 @@ CopyWork copy(const BoxSide& to, const BoxSide& from, const Extent& extent) {
   work.height = extent.height;
   work.depth = extent.depth;
   if (extent.width_bytes == 0 || extent.height == 0 || extent.depth == 0) {
-    kind_of(to.type), kind_of(from.type);  // a bad type is an error even then
+    require(is_type(to.type) && is_type(from.type));  // nothing else is looked at then
     return work;
   }
   work.destination = side_of(to, extent);

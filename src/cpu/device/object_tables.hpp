@@ -47,12 +47,13 @@ class ObjectTables {
     return std::get<HandleTable<Object>>(tables_).insert(std::move(object));
   }
 
-  /// Throws Failure(CUDA_ERROR_INVALID_HANDLE, of graphs CUDA_ERROR_INVALID_VALUE) for a handle that is
-  /// stale, of another kind or invented.
+  /// Throws Failure(CUDA_ERROR_INVALID_HANDLE) for a handle that is stale, of another kind or invented. For
+  /// one of a graph, and for a null one of a node or a user object, the result is CUDA_ERROR_INVALID_VALUE,
+  /// as by the driver of a GPU.
   template <class Handle>
   Pointer<Handle> find(Handle handle) QUERN_EXCLUDES(mutex_) {
     const base::LockGuard lock(mutex_);
-    return known(std::get<index_of<Handle>()>(tables_).find(handle));
+    return known(handle, std::get<index_of<Handle>()>(tables_).find(handle));
   }
 
   /// The same, but null for such a handle.
@@ -66,7 +67,7 @@ class ObjectTables {
   template <class Handle>
   Pointer<Handle> remove(Handle handle) QUERN_EXCLUDES(mutex_) {
     const base::LockGuard lock(mutex_);
-    return known(std::get<index_of<Handle>()>(tables_).remove(handle));
+    return known(handle, std::get<index_of<Handle>()>(tables_).remove(handle));
   }
 
   /// All objects of a kind.
@@ -104,11 +105,12 @@ class ObjectTables {
   }
 
  private:
-  /// A GPU's driver answers CUDA_ERROR_INVALID_VALUE for graphs.
-  template <class T>
-  static std::shared_ptr<T> known(std::shared_ptr<T> object) {
+  template <class Handle, class T>
+  static std::shared_ptr<T> known(Handle handle, std::shared_ptr<T> object) {
     constexpr bool kIsGraph = std::is_same_v<T, Graph> || std::is_same_v<T, GraphExec>;
-    require(object != nullptr, kIsGraph ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE);
+    constexpr bool kIsPart = std::is_same_v<T, GraphNode> || std::is_same_v<T, UserObject>;
+    const bool is_value = kIsGraph || (kIsPart && handle == Handle{});
+    require(object != nullptr, is_value ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE);
     return object;
   }
 

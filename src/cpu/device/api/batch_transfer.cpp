@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/graph/capture.hpp"
 #include "cpu/device/thread_streams.hpp"
 #include "cpu/device/work.hpp"
 
@@ -110,6 +111,7 @@ template <class MakeCopy>
 void run_batch(std::size_t count, std::size_t& failed, CUstream stream, MakeCopy&& make_copy) {
   Driver& driver = Driver::get();
   const StreamObject its_stream = driver.stream_of(stream);
+  refuse_capturing(its_stream);
   require_stream(stream);
   std::vector<CopyWork> copies;
   for (failed = 0; failed < count; ++failed) {

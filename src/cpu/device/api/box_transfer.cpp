@@ -5,6 +5,7 @@
 
 #include "cpu/device/boxes.hpp"
 #include "cpu/device/driver.hpp"
+#include "cpu/device/graph/capture.hpp"
 #include "cpu/device/work.hpp"
 
 using namespace quern::cpu::device;
@@ -79,6 +80,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
   return entry([&] {
     Driver& driver = Driver::get();
     const StreamObject its_stream = driver.stream_of(stream);
+    refuse_capturing(its_stream);
     require_contexts(driver, to_context, from_context);
     enqueue(driver, its_stream, peer_copy(to, from, bytes));
   });

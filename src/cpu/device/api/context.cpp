@@ -45,7 +45,7 @@ Limit limit_of(ContextState& state, CUlimit limit) {
     case CU_LIMIT_SHMEM_SIZE:
       return {.least = kOptInSharedBytes};
     default:
-      fail(limit < CU_LIMIT_MAX ? CUDA_ERROR_UNSUPPORTED_LIMIT : CUDA_ERROR_INVALID_VALUE);
+      fail(limit >= 0 && limit < CU_LIMIT_MAX ? CUDA_ERROR_UNSUPPORTED_LIMIT : CUDA_ERROR_INVALID_VALUE);
   }
 }
 
@@ -296,7 +296,7 @@ CUresult cuCtxSetFlags(unsigned flags) {
     Driver& driver = Driver::get();
     driver.current_even_failed();
     check_context_flags(flags);
-    driver.contexts().set_flags(Contexts::or_current(nullptr), flags);
+    driver.contexts().set_flags(Contexts::or_current(nullptr), flags & ~unsigned{CU_CTX_MAP_HOST});
   });
 }
 
@@ -348,7 +348,8 @@ CUresult cuCtxResetPersistingL2Cache() {
 CUresult cuCtxRecordEvent(CUcontext context, CUevent event) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto state = driver.contexts().state_of(Contexts::or_current(context));
+    require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    const auto state = driver.contexts().state_of(context);
     check_fault(*state);
     const auto object = driver.find(event);
     require(object->context == state, CUDA_ERROR_INVALID_HANDLE);
@@ -359,7 +360,8 @@ CUresult cuCtxRecordEvent(CUcontext context, CUevent event) {
 CUresult cuCtxWaitEvent(CUcontext context, CUevent event) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto state = driver.contexts().state_of(Contexts::or_current(context));
+    require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    const auto state = driver.contexts().state_of(context);
     check_fault(*state);
     const auto object = driver.find(event);
     queue_wait(driver, *state, nullptr, awaited_point(*object));
@@ -388,8 +390,8 @@ CUresult cuCtxGetLimit(std::size_t* value, CUlimit limit) {
 CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
   return entry([&] {
     const auto state = Driver::get().current();
-    const Limit found = limit_of(*state, limit);
     refuse_unsafe_call();
+    const Limit found = limit_of(*state, limit);
     require(found.place != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
     require(value <= found.most);
     const std::uint64_t rounded = value + (found.unit - value % found.unit) % found.unit;

@@ -12,8 +12,9 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
   return entry([&] {
     Driver& driver = Driver::get();
     driver.current();
+    const auto object = find_function(driver, function);
     require(value != nullptr && attribute >= 0 && attribute < CU_FUNC_ATTRIBUTE_MAX);
-    *value = read_attribute(facts_of(*find_function(driver, function)), attribute);
+    *value = read_attribute(facts_of(*object), attribute);
   });
 }
 
@@ -48,9 +49,10 @@ CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config) {
 CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.current();
-    require(module != nullptr);
-    *module = find_function(driver, function)->module().handle;
+    require(module != nullptr && function != nullptr);
+    const auto object = find_function(driver, function);
+    check_fault(*object->module().context);
+    *module = object->module().handle;
   });
 }
 
@@ -65,6 +67,7 @@ CUresult cuFuncGetName(const char** name, CUfunction function) {
 CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* size) {
   return entry([&] {
     Driver& driver = Driver::get();
+    require(function != nullptr);
     const auto object = find_function(driver, function);
     require(offset != nullptr && index < object->info().params.size());
     *offset = object->info().params[index].offset;
@@ -84,7 +87,6 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
 CUresult cuFuncLoad(CUfunction function) {
   return entry([&] {
     Driver& driver = Driver::get();
-    require(function != nullptr);
     find_function(driver, function);
   });
 }

@@ -90,7 +90,9 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
 
 CUresult cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent event) {
   return entry([&] {
-    const auto object = Driver::get().find(event);
+    Driver& driver = Driver::get();
+    require(event != nullptr);
+    const auto object = driver.find(event);
     require(handle != nullptr);
     require((object->flags & CU_EVENT_INTERPROCESS) != 0, CUDA_ERROR_INVALID_HANDLE);
     *handle = to_handle<CUipcEventHandle>(object->shared->file());

@@ -103,8 +103,8 @@ CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary library) {
 CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count, CUlibrary library) {
   return entry([&] {
     Driver& driver = Driver::get();
-    require(kernels != nullptr && count > 0);
     const auto object = driver.find(library);
+    require(kernels != nullptr);
     const auto& infos = object->shared->kernels;
     for (std::size_t i = 0; i < std::min<std::size_t>(count, infos.size()); ++i)
       kernels[i] = LibraryObject::kernel_named(driver, object, library, infos[i].name);
@@ -203,6 +203,7 @@ CUresult cuKernelGetName(const char** name, CUkernel kernel) {
 CUresult cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* size) {
   return entry([&] {
     Driver& driver = Driver::get();
+    require(kernel != nullptr);
     const auto object = driver.find(kernel);
     require(offset != nullptr && index < object->info.params.size());
     *offset = object->info.params[index].offset;

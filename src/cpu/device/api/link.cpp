@@ -141,8 +141,8 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
                           CUjit_option* options, void** values) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.current();
     const auto link = driver.find(state);
+    driver.current();
     require(path != nullptr && type >= CU_JIT_INPUT_CUBIN && type < CU_JIT_NUM_INPUT_TYPES);
     static_cast<void>(JitOptions(count, options, values));  // hints for each input mean nothing here
     const std::string content = read_file(path);
@@ -165,8 +165,8 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, st
                           const char* name, unsigned count, CUjit_option* options, void** values) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.current();
     const auto link = driver.find(state);
+    driver.current();
     require(data != nullptr && bytes > 0 && type >= CU_JIT_INPUT_CUBIN && type < CU_JIT_NUM_INPUT_TYPES);
     static_cast<void>(JitOptions(count, options, values));  // hints for each input mean nothing here
     const base::LockGuard lock(link->mutex);
@@ -178,8 +178,8 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, st
 CUresult cuLinkComplete(CUlinkState state, void** image, std::size_t* bytes) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.current();
     const auto link = driver.find(state);
+    driver.current();
     require(image != nullptr);
     const base::LockGuard lock(link->mutex);
     require(link->linked.empty(), CUDA_ERROR_INVALID_HANDLE);  // a link is completed once

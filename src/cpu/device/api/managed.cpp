@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/graph/capture.hpp"
 #include "cpu/device/managed_ranges.hpp"
 #include "cpu/device/thread_streams.hpp"
 
@@ -91,6 +92,8 @@ CUresult advise(CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice, con
   return entry([&] {
     Driver& driver = Driver::get();
     driver.current();
+    require(advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY);
+    refuse_unsafe_call();
     advise(driver, managed_range(driver, pointer, bytes), advice, location);
   });
 }
@@ -105,8 +108,9 @@ CUresult prefetch(CUdeviceptr pointer, std::size_t bytes, const CUmemLocation& l
     Driver& driver = Driver::get();
     driver.stream_of(stream);
     require(flags == 0);
-    const ManagedRange range = managed_range(driver, pointer, bytes);
-    prefetch(driver, range, place_of(driver, location));
+    const CUmemLocation place = place_of(driver, location);
+    refuse_unsafe_call();
+    prefetch(driver, managed_range(driver, pointer, bytes), place);
   });
 }
 

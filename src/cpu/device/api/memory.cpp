@@ -93,6 +93,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch, std::size_
                             std::size_t height, unsigned element_bytes) {
   return entry([&] {
     constexpr std::size_t kPitchAlignment = 512;
+    Driver::get().current();
     require(pointer != nullptr && pitch != nullptr && width_bytes > 0 && height > 0);
     require(element_bytes == 4 || element_bytes == 8 || element_bytes == 16);
     require(width_bytes <= std::numeric_limits<std::size_t>::max() - kPitchAlignment);
@@ -157,21 +158,23 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
 
 CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) {
   return entry([&] {
-    constexpr unsigned kKnown = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-    constexpr unsigned kRefused = CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+    // Memory of other devices (CU_MEMHOSTREGISTER_IOMEMORY) is not known here.
+    constexpr unsigned kKnown =
+        CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
     Driver& driver = Driver::get();
     const auto state = driver.current();
     refuse_unsafe_call();
     require(pointer != nullptr && bytes > 0);
-    require((flags & ~(kKnown | kRefused)) == 0);
-    require((flags & kRefused) == 0, CUDA_ERROR_NOT_SUPPORTED);
+    require((flags & ~kKnown) == 0);
     require(!driver.window().reaches(pointer), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     auto* const base = static_cast<std::byte*>(pointer);
     require_writable(base, bytes);
     const bool mapped = (flags & CU_MEMHOSTREGISTER_DEVICEMAP) != 0;
     std::shared_ptr<Mapping> mapping = mapped ? map(driver, *state, base, bytes) : nullptr;
-    const auto adopted = driver.memory().adopt(
-        base, {bytes, AllocationKind::registered, state->device, state->id, flags}, mapping);
+    const auto adopted = driver.memory().adopt(base,
+                                               {bytes, AllocationKind::registered, state->device, state->id,
+                                                flags & ~unsigned{CU_MEMHOSTREGISTER_READ_ONLY}},
+                                               mapping);
     if (adopted != nullptr && !state->ended.load()) return;
     if (adopted != nullptr) driver.memory().remove(*adopted);
     if (mapping != nullptr) unmap(driver, *mapping);

@@ -83,8 +83,8 @@ CUresult cuModuleUnload(CUmodule module) {
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.current();
     require(function != nullptr && name != nullptr && *name != '\0');
+    check_fault(*driver.find(module)->context);
     *function = function_named(driver, module, name);
   });
 }
@@ -114,18 +114,19 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
 CUresult cuModuleGetFunctionCount(unsigned* count, CUmodule module) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.current();
     require(count != nullptr);
-    *count = static_cast<unsigned>(driver.find(module)->shared->kernels.size());
+    const auto object = driver.find(module);
+    check_fault(*object->context);
+    *count = static_cast<unsigned>(object->shared->kernels.size());
   });
 }
 
 CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmodule module) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.current();
-    require(functions != nullptr && count > 0);
     const auto object = driver.find(module);
+    check_fault(*object->context);
+    require(functions != nullptr);
     const auto& kernels = object->shared->kernels;
     for (std::size_t i = 0; i < std::min<std::size_t>(count, kernels.size()); ++i)
       functions[i] = function_named(driver, module, kernels[i].name);
@@ -136,8 +137,8 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_t* bytes, CUmodule
   return entry([&] {
     Driver& driver = Driver::get();
     driver.current();
-    require(name != nullptr && (pointer != nullptr || bytes != nullptr));
     const auto object = driver.find(module);
+    require(name != nullptr && (pointer != nullptr || bytes != nullptr));
     const auto found = object->variables.find(std::string_view(name));
     require(!object->shared->kernels_by_name.contains(name));
     require(found != object->variables.end(), CUDA_ERROR_NOT_FOUND);

@@ -61,9 +61,10 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfun
   return entry([&] {
     Driver& driver = Driver::get();
     driver.current();
+    const auto object = find_function(driver, function);
     require(blocks != nullptr && block_size > 0);
     check_flags(flags);
-    *blocks = active_blocks(*find_function(driver, function), block_size, shared_bytes);
+    *blocks = active_blocks(*object, block_size, shared_bytes);
   });
 }
 
@@ -79,9 +80,10 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid_size, int* block_si
   return entry([&] {
     Driver& driver = Driver::get();
     driver.current();
+    const auto object = find_function(driver, function);
     require(grid_size != nullptr && block_size != nullptr && limit >= 0);
     check_flags(flags);
-    const BestBlock best = best_block(*find_function(driver, function), dynamic_bytes, bytes, limit);
+    const BestBlock best = best_block(*object, dynamic_bytes, bytes, limit);
     *block_size = best.size;
     *grid_size = best.blocks * static_cast<int>(driver.scheduler().worker_count());
   });
@@ -92,8 +94,9 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, CUfunction 
   return entry([&] {
     Driver& driver = Driver::get();
     driver.current();
-    require(bytes != nullptr && blocks > 0 && block_size > 0);
+    require(bytes != nullptr && blocks > 0);
     const auto object = find_function(driver, function);
+    require(block_size > 0);
     require(blocks <= active_blocks(*object, block_size, 0));
     const std::uint64_t each = kSharedPerSmBytes / static_cast<std::uint64_t>(blocks);
     const std::uint64_t taken = kReservedSharedBytes + object->info().static_shared_bytes;

@@ -5,6 +5,7 @@
 
 #include "cpu/device/atomic_capabilities.hpp"
 #include "cpu/device/driver.hpp"
+#include "cpu/device/graph/capture.hpp"
 
 using namespace quern::cpu::device;
 
@@ -30,6 +31,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   return entry([&] {
     Driver& driver = Driver::get();
     const auto context = driver.current();
+    require(peer != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     require(flags == 0);
     const auto other = driver.contexts().state_of(peer);
     require(other->device != context->device, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
@@ -42,6 +44,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer) {
   return entry([&] {
     Driver& driver = Driver::get();
     const auto context = driver.current();
+    refuse_unsafe_call();
     const auto other = driver.contexts().state_of(peer);
     const quern::base::LockGuard lock(context->peers_mutex);
     require(context->peers.erase(other->id) == 1, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);

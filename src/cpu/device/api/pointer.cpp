@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/graph/capture.hpp"
 #include "cpu/device/mem_pool.hpp"
 #include "cpu/device/registered_memory.hpp"
 
@@ -191,7 +192,6 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
                                 CUdeviceptr pointer) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.current();
     require(count > 0 && attributes != nullptr && data != nullptr);
     for (unsigned i = 0; i < count; ++i) read_or_default(driver, data[i], attributes[i], pointer);
   });
@@ -202,6 +202,7 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
   return entry([&] {
     Driver& driver = Driver::get();
     driver.current();
+    refuse_unsafe_call();
     require(value != nullptr && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
     const auto allocation = driver.memory().find(address_of(pointer));
     require(allocation != nullptr);

@@ -48,6 +48,7 @@ void allocate(Driver& driver, const StreamObject& stream, CUdeviceptr* pointer, 
     *pointer = capture_allocation(driver, stream, bytes);
     return;
   }
+  refuse_unsafe_call();
   if (bytes == 0) {
     *pointer = 0;
     return;
@@ -140,6 +141,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
   return entry([&] {
     Driver& driver = Driver::get();
+    refuse_unsafe_call();
     set_current(driver, {PoolMemory::pinned, static_cast<PoolPlace>(driver.device(device))}, pool);
   });
 }
@@ -172,6 +174,7 @@ CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUme
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   return entry([&] {
     Driver& driver = Driver::get();
+    refuse_unsafe_call();
     require(pool != nullptr && properties != nullptr && properties->win32SecurityAttributes == nullptr);
     require_known_device(driver, properties->location);
     const PoolId id = id_of(driver, &properties->location, properties->allocType);
@@ -196,6 +199,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, std::size_t count) {
   return entry([&] {
     Driver& driver = Driver::get();
+    refuse_unsafe_call();
     const auto object = find_pool(driver, pool);
     require(map != nullptr || count == 0);
     for (std::size_t i = 0; i < count; ++i)
@@ -206,6 +210,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, std::
 CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
   return entry([&] {
     Driver& driver = Driver::get();
+    refuse_unsafe_call();
     const auto object = find_pool(driver, pool);
     require(flags != nullptr && location != nullptr);
     require_known_device(driver, *location);
@@ -214,12 +219,18 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLo
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, std::size_t) {
-  return entry([&] { find_pool(Driver::get(), pool); });
+  return entry([&] {
+    Driver& driver = Driver::get();
+    refuse_unsafe_call();
+    find_pool(driver, pool);
+  });
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   return entry([&] {
-    const auto object = find_pool(Driver::get(), pool);
+    Driver& driver = Driver::get();
+    refuse_unsafe_call();
+    const auto object = find_pool(driver, pool);
     require(value != nullptr);
     object->read(attribute, value);
   });
@@ -227,7 +238,9 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   return entry([&] {
-    const auto object = find_pool(Driver::get(), pool);
+    Driver& driver = Driver::get();
+    refuse_unsafe_call();
+    const auto object = find_pool(driver, pool);
     require(value != nullptr);
     object->write(attribute, value);
   });

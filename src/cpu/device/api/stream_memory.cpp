@@ -129,6 +129,7 @@ CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr pointer, std::size_
   return entry([&] {
     Driver& driver = Driver::get();
     const StreamObject its_stream = driver.stream_of(stream);
+    refuse_capturing(its_stream);
     require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE);
     require(flags != CU_MEM_ATTACH_SINGLE ||
             its_stream.stream != its_stream.context->domain->legacy_stream());
@@ -137,6 +138,5 @@ CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr pointer, std::size_
     require(allocation->base == reinterpret_cast<const std::byte*>(pointer));
     require(bytes == 0 || bytes == allocation->bytes);
     // Host and device see managed memory at any time here: there is nothing to associate.
-    refuse_capturing(its_stream);
   });
 }

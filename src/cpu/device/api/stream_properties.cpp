@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/graph/capture.hpp"
 #include "cpu/device/limits.hpp"
 
 using namespace quern::cpu::device;
@@ -74,7 +75,11 @@ void check(CUstreamAttrID id, const CUstreamAttrValue& value) {
             value.memSyncDomain == CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE);
 }
 
-/// Of a stream for which it was not set.
+StreamObject with_valid_capture(StreamObject stream) {
+  refuse_invalid_capture(*stream.stream);
+  return stream;
+}
+
 CUstreamAttrValue initial(CUstreamAttrID id) {
   CUstreamAttrValue value{};
   if (id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) value.syncPolicy = CU_SYNC_POLICY_AUTO;
@@ -88,7 +93,9 @@ CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
   return entry([&] {
     Driver& driver = Driver::get();
     require(id != nullptr);
-    *id = driver.stream_of_even_failed(stream).stream->id();
+    const StreamObject its_stream = driver.stream_of_even_failed(stream);
+    refuse_capturing(its_stream);
+    *id = its_stream.stream->id();
   });
 }
 
@@ -96,7 +103,8 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   return entry([&] {
     Driver& driver = Driver::get();
     require(context != nullptr);
-    *context = driver.contexts().handle_of(driver.stream_of_even_failed(stream).context->id);
+    const StreamObject its_stream = with_valid_capture(driver.stream_of_even_failed(stream));
+    *context = driver.contexts().handle_of(its_stream.context->id);
   });
 }
 
@@ -120,7 +128,7 @@ CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
 CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID id, CUstreamAttrValue* value) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto its_stream = driver.stream_of(stream).stream;
+    const auto its_stream = with_valid_capture(driver.stream_of(stream)).stream;
     require(value != nullptr);
     check(id);
     const Attributes attributes = all().get(its_stream);
@@ -133,7 +141,7 @@ CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID id, CUstreamAttrVa
 CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID id, const CUstreamAttrValue* value) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto its_stream = driver.stream_of(stream).stream;
+    const auto its_stream = with_valid_capture(driver.stream_of(stream)).stream;
     require(value != nullptr);
     check(id, *value);
     if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
@@ -147,7 +155,8 @@ CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID id, const CUstream
 CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const StreamObject target = driver.stream_of(to), source = driver.stream_of(from);
+    const StreamObject target = with_valid_capture(driver.stream_of(to)),
+                       source = with_valid_capture(driver.stream_of(from));
     require(target.context == source.context);
     target.stream->set_priority(source.stream->priority());
     all().set(target.stream, all().get(source.stream));

@@ -35,6 +35,7 @@ std::vector<Edge> edges_of(Driver& driver, const CUgraphNode* nodes, const CUgra
 void write_nodes(const std::vector<CUgraphNode>& handles, CUgraphNode* nodes, std::size_t* count) {
   require(count != nullptr);
   if (nodes != nullptr) {
+    require(*count > 0);
     const std::size_t written = std::min(handles.size(), *count);
     std::copy_n(handles.begin(), written, nodes);
     std::fill(nodes + written, nodes + *count, nullptr);

@@ -130,7 +130,6 @@ void refuse_capturing(const StreamObject& stream) {
   check_implicit(stream, true);
   const Capturing* const found = find(*stream.stream);
   if (found == nullptr) return;
-  require_valid(*found->capture);
   found->capture->invalid = true;
   fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
@@ -145,6 +144,13 @@ void refuse_capturing(const ContextState& context) {
     each.capture->invalid = true;
   }
   require(!found, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+void refuse_invalid_capture(const engine::Stream& stream) {
+  if (none()) return;
+  const base::LockGuard lock(graph_mutex());
+  const Capturing* const found = find(stream);
+  if (found != nullptr) require_valid(*found->capture);
 }
 
 void refuse_unsafe_call() {
@@ -236,13 +242,23 @@ bool capture_wait(Driver& driver, const StreamObject& stream, CUevent handle,
   return true;
 }
 
-void begin_capture(Driver& driver, const StreamObject& stream, CUstreamCaptureMode mode,
-                   std::shared_ptr<Graph> graph, std::vector<Edge> dependencies) {
+void require_can_capture(const StreamObject& stream, CUstreamCaptureMode mode) {
   require(mode == CU_STREAM_CAPTURE_MODE_GLOBAL || mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ||
           mode == CU_STREAM_CAPTURE_MODE_RELAXED);
   require(stream.stream != stream.context->domain->legacy_stream(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   require_not_ended(*stream.context);  // forget_context() comes after that
   require(find(*stream.stream) == nullptr, CUDA_ERROR_ILLEGAL_STATE);
+}
+
+void require_captures(const engine::Stream& stream) {
+  const Capturing* const found = find(stream);
+  require(found != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+  require_valid(*found->capture);
+}
+
+void begin_capture(Driver& driver, const StreamObject& stream, CUstreamCaptureMode mode,
+                   std::shared_ptr<Graph> graph, std::vector<Edge> dependencies) {
+  require_can_capture(stream, mode);
   require(graph == nullptr || !is_captured_into(*graph));
   auto capture = std::make_shared<Capture>();
   capture->id = next_capture_id++;
@@ -342,9 +358,8 @@ CaptureInfo capture_info(const StreamObject& stream) {
 }
 
 void update_dependencies(const engine::Stream& stream, const std::vector<Edge>& dependencies, bool replace) {
+  require_captures(stream);
   Capturing* const found = find(stream);
-  require(found != nullptr, CUDA_ERROR_ILLEGAL_STATE);
-  require_valid(*found->capture);
   for (const Edge& edge : dependencies) require(edge.node->graph == found->capture->graph.get());
   if (replace) found->dependencies.clear();
   merge(found->dependencies, dependencies);

@@ -32,6 +32,8 @@ void record(Driver& driver, const StreamObject& stream, NodeContents contents);
 void refuse_capturing(const StreamObject& stream);
 /// The same for all streams of the context.
 void refuse_capturing(const ContextState& context);
+/// For a call that asks about the stream itself: throws Failure if its capture is invalid.
+void refuse_invalid_capture(const engine::Stream& stream);
 /// For a call that may be unsafe while streams capture: throws Failure if the capture modes forbid it.
 void refuse_unsafe_call();
 /// For a call that asks about the work before an event: throws Failure if a capture recorded it, which the
@@ -45,6 +47,10 @@ bool capture_record(Driver& driver, const StreamObject& stream, CUevent handle,
 bool capture_wait(Driver& driver, const StreamObject& stream, CUevent handle,
                   const std::shared_ptr<EventObject>& event, bool external);
 
+/// Under graph_mutex(): throws Failure if a capture of this mode cannot begin with this stream.
+void require_can_capture(const StreamObject& stream, CUstreamCaptureMode mode);
+/// Under graph_mutex(): throws Failure if the stream does not capture, or its capture is invalid.
+void require_captures(const engine::Stream& stream);
 /// Under graph_mutex(): a capture into a new graph if `graph` is null, otherwise into it, after
 /// `dependencies`. Throws Failure.
 void begin_capture(Driver& driver, const StreamObject& stream, CUstreamCaptureMode mode,

@@ -146,7 +146,7 @@ std::shared_ptr<GraphNode> take_node(Driver& driver, GraphNode& node) {
 
 std::shared_ptr<Graph> clone(Driver& driver, const Graph& graph, Visibility visibility, bool owned) {
   const bool visible = visibility == Visibility::client;
-  require(!visible || !is_single(graph), CUDA_ERROR_NOT_SUPPORTED);
+  require(!visible || (!is_single(graph) && graph.conditions.empty()), CUDA_ERROR_NOT_SUPPORTED);
   std::shared_ptr<Graph> copy;
   if (visible) {
     copy = make_graph(driver, owned);

@@ -144,8 +144,8 @@ enum class Visibility : std::uint8_t {
   internal,
   replacement,  ///< nobody but the owner of the original, whose nodes the copies replace
 };
-/// A copy of all nodes, with those of graphs in nodes. Memory of the graph and conditional nodes cannot be
-/// copied for a client: throws Failure(CUDA_ERROR_NOT_SUPPORTED).
+/// A copy of all nodes, with those of graphs in nodes. Memory of the graph, conditional nodes and handles for
+/// them cannot be copied for a client: throws Failure(CUDA_ERROR_NOT_SUPPORTED).
 std::shared_ptr<Graph> clone(Driver& driver, const Graph& graph, Visibility visibility, bool owned);
 /// The node of `graph`, or of a graph in one of its nodes, that is a copy of the node with that id; null:
 /// none

@@ -90,10 +90,11 @@ KernelNode kernel_contents(Driver& driver, const CUDA_KERNEL_NODE_PARAMS& params
 
 CopyNode copy_contents(Driver& driver, const CUDA_MEMCPY3D& box, CUcontext context) {
   check_context(driver, context);
+  require(box.WidthInBytes > 0 && box.Height > 0 && box.Depth > 0);
   CopyNode node;
   node.box = box;
   node.work = copy_of(box);
-  if (!is_empty(node.work)) check_memory(driver, [&] { make_job(driver, node.work); });
+  check_memory(driver, [&] { make_job(driver, node.work); });
   return node;
 }
 

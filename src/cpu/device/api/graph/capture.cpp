@@ -55,8 +55,9 @@ CUresult update(CUstream stream, const CUgraphNode* nodes, const CUgraphEdgeData
   return entry([&] {
     Driver& driver = Driver::get();
     const StreamObject its_stream = driver.stream_of(stream);
-    require(flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES || flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
     const LockGuard lock(graph_mutex());
+    require_captures(*its_stream.stream);
+    require(flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES || flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
     update_dependencies(*its_stream.stream, edges_of(driver, nodes, data, count),
                         flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
   });
@@ -74,6 +75,7 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgra
     Driver& driver = Driver::get();
     const StreamObject its_stream = driver.stream_of(stream);
     const LockGuard lock(graph_mutex());
+    require_can_capture(its_stream, mode);
     const auto its_graph = driver.find(graph);
     std::vector<Edge> edges = edges_of(driver, nodes, data, count);
     for (const Edge& edge : edges) require(edge.node->graph == its_graph.get());
@@ -120,8 +122,7 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode* node
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return entry([&] {
     Driver::get();
-    require(mode != nullptr && *mode >= CU_STREAM_CAPTURE_MODE_GLOBAL &&
-            *mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
+    require(mode != nullptr);  // unknown modes are taken, too, as by the driver of a GPU
     *mode = exchange_thread_mode(*mode);
   });
 }

@@ -18,6 +18,7 @@ CUresult make_exec(CUgraphExec* handle, CUgraph graph, std::uint64_t flags, Inst
   return entry([&] {
     Driver& driver = Driver::get();
     require(handle != nullptr);
+    refuse_unsafe_call();
     std::shared_ptr<GraphExec> exec;  // destroyed after the lock
     const LockGuard lock(graph_mutex());
     exec = instantiate(driver, driver.find(graph), flags, failure);
@@ -66,6 +67,9 @@ CUresult cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* er
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
   InstantiateFailure failure;
+  // There is no stream for the upload.
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
+    return entry([] { Driver::get(), fail(CUDA_ERROR_INVALID_VALUE); });
   return make_exec(exec, graph, flags, failure);
 }
 CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
@@ -113,8 +117,8 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
     const StreamObject its_stream = driver.stream_of(stream);
-    const auto exec = driver.find(handle);
     refuse_capturing(its_stream);  // as on a GPU: no child graph is made of it
+    const auto exec = driver.find(handle);
     const LockGuard lock(graph_mutex());
     launch(driver, exec, its_stream.stream);
   });

@@ -541,11 +541,10 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgrap
   return entry([&] {
     Driver& driver = Driver::get();
     require(handle != nullptr && (flags & ~static_cast<unsigned>(CU_GRAPH_COND_ASSIGN_DEFAULT)) == 0);
-    if (context != nullptr) driver.contexts().device_of(context);
-    const auto current = driver.current();
+    const auto its_context = driver.contexts().state_of(Contexts::or_current(context));
     const LockGuard lock(graph_mutex());
     const auto its_graph = driver.find(graph);
-    const auto allocation = driver.allocate(*current, quern::cpu::engine::AllocationKind::module, 4);
+    const auto allocation = driver.allocate(*its_context, quern::cpu::engine::AllocationKind::module, 4);
     require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
     std::memcpy(allocation->base, &initial, sizeof initial);
     auto condition = std::make_shared<Condition>();
