@@ -329,6 +329,7 @@ TEST_CASE_FIXTURE(CaptureFixture, "calls that a stream does not capture invalida
   CUmemcpyAttributes attributes{};
   attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
   unsigned long long id = 0;
+  int priority = 0;
   CUcontext its_context = nullptr;
   const std::function<CUresult()> refused[] = {
       [&] { return CU(cuStreamGetId)(on, &id); },
@@ -344,6 +345,7 @@ TEST_CASE_FIXTURE(CaptureFixture, "calls that a stream does not capture invalida
     CHECK(call() == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);  // now as before
     CHECK(CU(cuStreamGetCtx)(on, &its_context) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     CHECK(CU(cuStreamCopyAttributes)(on, on) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    CHECK(cu().cuStreamGetPriority(on, &priority) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     CHECK(fail() == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   }
   // The stream is looked at before the graph and the nodes.

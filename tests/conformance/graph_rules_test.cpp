@@ -85,6 +85,7 @@ TEST_CASE_FIXTURE(RulesFixture, "null handles of graphs, nodes and user objects 
   CHECK(CU(cuGraphGetNodes)(graph, &found, &count) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuGraphGetRootNodes)(graph, &found, &count) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuGraphGetEdges)(graph, &found, &found, &count) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuGraphNodeGetDependencies)(added, &found, &count) == CUDA_ERROR_INVALID_VALUE);
   CHECK(CU(cuGraphGetNodes)(graph, nullptr, &count) == CUDA_SUCCESS);
   CHECK(count == 1);
 }

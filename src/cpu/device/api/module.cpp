@@ -136,8 +136,8 @@ CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmod
 CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_t* bytes, CUmodule module, const char* name) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.current();
     const auto object = driver.find(module);
+    check_fault(*object->context);
     require(name != nullptr && (pointer != nullptr || bytes != nullptr));
     const auto found = object->variables.find(std::string_view(name));
     require(!object->shared->kernels_by_name.contains(name));

@@ -55,6 +55,7 @@ CUresult cuStreamGetPriority(CUstream stream, int* priority) {
   return entry([&] {
     Driver& driver = Driver::get();
     const StreamObject its_stream = driver.stream_of(stream);
+    refuse_invalid_capture(*its_stream.stream);
     require(priority != nullptr);
     *priority = its_stream.stream->priority();
   });

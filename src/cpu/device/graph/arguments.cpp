@@ -51,6 +51,7 @@ void write_edges(const std::vector<Edge>& edges, const EdgeList& list) {
     *list.count = edges.size();
     return;
   }
+  require(*list.count > 0);
   require(
       !list.old_version || std::ranges::all_of(edges, [](const Edge& edge) { return is_default(edge.data); }),
       CUDA_ERROR_LOSSY_QUERY);
