@@ -3,6 +3,9 @@
 // memory spaces.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "harness.hpp"
 
 using namespace quern;
@@ -218,4 +221,60 @@ TEST_CASE("an unsigned index reaches what lies 2^31 bytes and more behind the po
   const NDArray out = far.copy_to_host();
   for (std::size_t i = 0; i < 61; ++i) expected[i * 37 % 61 * 64] = static_cast<std::uint8_t>(1 + i);
   CHECK(std::memcmp(out.data(), expected.data(), expected.size()) == 0);
+}
+
+TEST_CASE("tiles with rims, in blocks with short rows, of images that end in the middle of a block") {
+  if (!ready()) return;
+  // 3 x 3 sums by a tile in shared memory; type and rows of the block are macros.
+  const std::string source = R"(
+    extern "C" __global__ void k(const T* in, T* out, int width, int height) {
+      __shared__ T tile[BY + 2][BX + 2];
+      const int tx = threadIdx.x + 1, ty = threadIdx.y + 1, x = blockIdx.x * BX + threadIdx.x, y = blockIdx.y * BY + threadIdx.y;
+      auto at = [&](int column, int row) -> T { return column >= 0 && column < width && row >= 0 && row < height ? in[row * width + column] : (T)0; };
+      tile[ty][tx] = at(x, y);
+      if (tx == 1) tile[ty][0] = at(x - 1, y);
+      if (tx == BX) tile[ty][tx + 1] = at(x + 1, y);
+      if (ty == 1) tile[0][tx] = at(x, y - 1);
+      if (ty == BY) tile[ty + 1][tx] = at(x, y + 1);
+      if (tx == 1 && ty == 1) tile[0][0] = at(x - 1, y - 1);
+      if (tx == BX && ty == 1) tile[0][tx + 1] = at(x + 1, y - 1);
+      if (tx == 1 && ty == BY) tile[ty + 1][0] = at(x - 1, y + 1);
+      if (tx == BX && ty == BY) tile[ty + 1][tx + 1] = at(x + 1, y + 1);
+      __syncthreads();
+      if (x >= width || y >= height) return;
+      T sum = 0;
+      for (int j = -1; j < 2; ++j)
+        for (int i = -1; i < 2; ++i) sum += tile[ty + j][tx + i];
+      out[y * width + x] = sum;
+    })";
+  const auto compare = [&]<class T>(T, const std::string& type, unsigned bx, unsigned by, int width,
+                                    int height) {
+    std::vector<T> in(static_cast<std::size_t>(width * height)), out(in.size()), expected(in.size());
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<T>(i * 37 + i / 7 + 1);
+    for (int y = 0; y < height; ++y)
+      for (int x = 0; x < width; ++x) {
+        T sum = 0;
+        for (int row = std::max(y - 1, 0); row < std::min(y + 2, height); ++row)
+          for (int column = std::max(x - 1, 0); column < std::min(x + 2, width); ++column)
+            sum = static_cast<T>(sum + in[static_cast<std::size_t>(row * width + column)]);
+        expected[static_cast<std::size_t>(y * width + x)] = sum;
+      }
+    const Kernel kernel = cuda_test::session()
+                              .load_cuda("#define T " + type + "\n#define BX " + std::to_string(bx) +
+                                         "\n#define BY " + std::to_string(by) + "\n" + source)
+                              .kernel();
+    const auto blocks = [](int size, unsigned block) {
+      return (static_cast<unsigned>(size) + block - 1) / block;
+    };
+    kernel({.grid = {blocks(width, bx), blocks(height, by)}, .block = {bx, by}})(In(in), Out(out), width,
+                                                                                 height);
+    CHECK_MESSAGE(out == expected, type, " ", bx, " x ", by, " of ", width, " x ", height);
+  };
+  constexpr unsigned kBlocks[][2] = {{8, 8}, {4, 8}, {16, 4}, {8, 16}, {5, 7}, {2, 16}};
+  for (const auto& [bx, by] : kBlocks)
+    for (const auto& [width, height] : {std::pair{12, 8}, {21, 19}}) {
+      compare(std::uint8_t{}, "unsigned char", bx, by, width, height);
+      compare(std::uint16_t{}, "unsigned short", bx, by, width, height);
+      compare(std::uint32_t{}, "unsigned", bx, by, width, height);
+    }
 }

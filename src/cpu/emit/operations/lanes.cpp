@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/emit/operations/lanes.hpp"
 
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
 #include <string>
 
 #include "cpu/emit/operations/operands.hpp"
@@ -81,6 +86,45 @@ Value* gather_from_words(const Access& access, const LanePointers& pointers, std
   return b.CreateBitCast(b.CreateTrunc(element, narrow), memory_vector(access));
 }
 
+/// The lanes of the vector registers that hold `lanes` elements. LLVM 19 itself would extend shorter vectors,
+/// and sometimes takes the mask of the lanes that follow for the new lanes, as for the first 8 of 32 bytes.
+unsigned lanes_in_register(const Access& access, unsigned lanes) {
+  constexpr unsigned kLeastBytes = 16;
+  if (access.context.specialisation().isa != Isa::avx512) return lanes;
+  return std::max(std::bit_ceil(lanes * access.element_bytes), kLeastBytes) / access.element_bytes;
+}
+
+/// With more lanes, which are unspecified.
+Value* padded(Context& context, Value* vector, unsigned lanes) {
+  const unsigned given = lanes_of(vector);
+  if (given == lanes) return vector;
+  llvm::SmallVector<int, kWarpSize * 4> from(lanes, -1);
+  std::iota(from.begin(), from.begin() + given, 0);
+  return context.builder().CreateShuffleVector(vector, from);
+}
+
+/// With more lanes, at most 128, which are off. BZHI turns them off, since LLVM does not look into it.
+Value* padded_mask(Context& context, Value* mask, unsigned lanes) {
+  constexpr unsigned kWord = 64;
+  llvm::IRBuilder<>& b = context.builder();
+  const unsigned given = lanes_of(mask);
+  if (given == lanes) return mask;
+  llvm::Type* const word = b.getInt64Ty();
+  llvm::Type* const words = b.getInt128Ty();
+  const auto cleared = [&](Value* bits, unsigned count) {
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_bmi_bzhi_64, {}, {bits, b.getInt64(count)});
+  };
+  Value* const all = b.CreateBitCast(b.CreateFreeze(padded(context, mask, 2 * kWord)), words);
+  Value* const low = b.CreateTrunc(all, word);
+  Value* kept = b.CreateZExt(given < kWord ? cleared(low, given) : low, words);
+  if (given > kWord) {
+    Value* const high = cleared(b.CreateTrunc(b.CreateLShr(all, kWord), word), given - kWord);
+    kept = b.CreateOr(kept, b.CreateShl(b.CreateZExt(high, words), kWord));
+  }
+  return b.CreateBitCast(b.CreateTrunc(kept, b.getIntNTy(lanes)),
+                         llvm::FixedVectorType::get(b.getInt1Ty(), lanes));
+}
+
 }  // namespace
 
 Value* gather(const Access& access, const LanePointers& pointers, std::int64_t displacement) {
@@ -114,6 +158,23 @@ void scatter(const Access& access, const LanePointers& pointers, std::int64_t di
   call_helper(c, sized("quern_cpu_scatter_", access, access.element_bytes), b.getVoidTy(),
               {in, addresses, c.mask_bits()}, Touches::anything);
   release(c, {addresses, in});
+}
+
+Value* load_masked(const Access& access, llvm::Type* type, Value* pointer, Value* mask) {
+  Context& c = access.context;
+  const unsigned lanes = lanes_of(mask), in_register = lanes_in_register(access, lanes);
+  llvm::Type* const whole = llvm::FixedVectorType::get(type->getScalarType(), in_register);
+  llvm::CallInst* const call = c.builder().CreateMaskedLoad(
+      whole, pointer, access.align(), padded_mask(c, mask, in_register), llvm::Constant::getNullValue(whole));
+  annotate(access, call);
+  return slice(c, call, 0, lanes);
+}
+
+void store_masked(const Access& access, Value* values, Value* pointer, Value* mask) {
+  Context& c = access.context;
+  const unsigned in_register = lanes_in_register(access, lanes_of(mask));
+  annotate(access, c.builder().CreateMaskedStore(padded(c, values, in_register), pointer, access.align(),
+                                                 padded_mask(c, mask, in_register)));
 }
 
 Windows access_windows(const Access& access) {

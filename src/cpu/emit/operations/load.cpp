@@ -104,11 +104,7 @@ Elements load_contiguous(const Access& access, unsigned index, Value* pointer) {
   if (c.full()) {
     wide = load_one(access, type, pointer);
   } else {
-    Value* const mask = repeat_lanes(c, mask_of(access, index), access.count);
-    llvm::CallInst* const call =
-        c.builder().CreateMaskedLoad(type, pointer, access.align(), mask, llvm::Constant::getNullValue(type));
-    annotate(access, call);
-    wide = call;
+    wide = load_masked(access, type, pointer, repeat_lanes(c, mask_of(access, index), access.count));
   }
   return deinterleave(c, segment.step < 0 ? reverse(c, wide) : wide, access.count);
 }

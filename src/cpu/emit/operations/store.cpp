@@ -69,8 +69,7 @@ void store_segment(const Access& access, const Segment& segment, Value* pointer,
   if (c.full()) return store_one(access, values, pointer);
   Value* mask = slice(c, c.mask(), segment.first, segment.count);
   if (segment.step < 0) mask = reverse(c, mask);
-  annotate(access, c.builder().CreateMaskedStore(values, pointer, access.align(),
-                                                 repeat_lanes(c, mask, access.count)));
+  store_masked(access, values, pointer, repeat_lanes(c, mask, access.count));
 }
 
 /// Each of the segments is a number of whole lines, if it begins with one.
