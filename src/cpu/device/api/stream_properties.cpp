@@ -80,6 +80,7 @@ StreamObject with_valid_capture(StreamObject stream) {
   return stream;
 }
 
+/// Of a stream for which it was not set.
 CUstreamAttrValue initial(CUstreamAttrID id) {
   CUstreamAttrValue value{};
   if (id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) value.syncPolicy = CU_SYNC_POLICY_AUTO;

@@ -40,9 +40,7 @@ NodeContents copy_contents(Driver& driver, const NodeContents& contents, Visibil
 std::shared_ptr<GraphNode> insert_node(Driver& driver, Graph& graph, NodeContents contents, bool visible) {
   auto node = std::make_shared<GraphNode>();
   node->graph = &graph;
-  for (const auto& inner : graphs_of(contents)) {
-    inner->parent = &graph;
-  }
+  for (const auto& inner : graphs_of(contents)) inner->parent = &graph;
   node->id = next_id.fetch_add(1, std::memory_order_relaxed);
   node->contents = std::move(contents);
   if (visible) node->handle = driver.add(node);

@@ -99,11 +99,13 @@ Value* checked_pointer(const Access& access, Value* base, std::int64_t offset) {
   return b.CreateIntToPtr(b.CreateAdd(context.window_base(), inside), b.getPtrTy());
 }
 
-Value* extended_coefficient(Context& context, const analysis::Term& term) {
+Value* extended(Context& context, Value* number, bool sign) {
   llvm::IRBuilder<>& b = context.builder();
-  Value* const coefficient = context.scalar(term.coefficient);
-  return term.sign_extend ? b.CreateSExt(coefficient, b.getInt64Ty())
-                          : b.CreateZExt(coefficient, b.getInt64Ty());
+  return sign ? b.CreateSExt(number, b.getInt64Ty()) : b.CreateZExt(number, b.getInt64Ty());
+}
+
+Value* extended_coefficient(Context& context, const analysis::Term& term) {
+  return extended(context, context.scalar(term.coefficient), term.sign_extend);
 }
 
 /// `base` plus the terms with runtime coefficients, in `lane`.
@@ -238,11 +240,6 @@ analysis::LanePattern side_by_side(unsigned element_bytes) {
   analysis::Term& term = pattern.terms.emplace_back();
   for (unsigned lane = 0; lane < kWarpSize; ++lane) term.offsets[lane] = std::int64_t{lane} * element_bytes;
   return pattern;
-}
-
-Value* extended(Context& context, Value* number, bool sign) {
-  llvm::IRBuilder<>& b = context.builder();
-  return sign ? b.CreateSExt(number, b.getInt64Ty()) : b.CreateZExt(number, b.getInt64Ty());
 }
 
 /// i1: the number is the same after it was truncated to `narrow` and extended.
