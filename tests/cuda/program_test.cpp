@@ -278,3 +278,82 @@ TEST_CASE("tiles with rims, in blocks with short rows, of images that end in the
       compare(std::uint32_t{}, "unsigned", bx, by, width, height);
     }
 }
+
+namespace {
+
+/// Places for the lanes of a warp that keep their element, by kind: neighbours in the order of the lanes, or
+/// almost.
+std::int64_t place_of(unsigned kind, unsigned lane, unsigned rank) {
+  switch (kind) {
+    case 0:
+      return rank;
+    case 1:
+      return rank + (rank >= 3 ? 1 : 0);  // a gap
+    case 2:
+      return 40 - static_cast<std::int64_t>(rank);
+    case 3:
+      return rank / 2;  // two lanes write one element: the higher one's stays
+    case 4:
+      return rank + (lane >= 16 ? 5 : 0);  // each half is a run
+    case 5:
+      return rank + (lane >= 8 ? 2 : 0);
+    case 6:
+      return 7;
+    case 7:
+      return rank == 5 ? 0 : rank + 1;
+    case 8:
+      return std::int64_t{2} * rank;
+    default:
+      return lane;  // gaps where lanes do not run
+  }
+}
+
+}  // namespace
+
+TEST_CASE("parts of arrays are kept, in order and in other orders") {
+  if (!ready()) return;
+  constexpr unsigned kKinds = 10, kWarps = 40, kRoom = 64;
+  const std::string source = R"(
+    extern "C" __global__ void k(const T* in, const unsigned* keep, const I* places, T* out) {
+      const int i = blockIdx.x * 32 + threadIdx.x;
+      if (keep[i] != 0) out[places[i]] = in[i];
+    })";
+  const auto compare = [&]<class T, class I>(T, I, const std::string& type, const std::string& index) {
+    const std::size_t elements = kKinds * kWarps * 32, half = kKinds * kWarps * kRoom / 2;
+    std::vector<T> in(elements), out(2 * half), expected(2 * half);
+    std::vector<std::uint32_t> keep(elements);
+    std::vector<I> places(elements);
+    std::uint32_t random = 1;
+    for (std::size_t warp = 0; warp < elements / 32; ++warp) {
+      const auto kind = static_cast<unsigned>(warp / kWarps);
+      const unsigned part = (random >> 8) % 5;  // of 4; 0: one lane at most
+      for (unsigned lane = 0, rank = 0; lane < 32; ++lane) {
+        const std::size_t i = warp * 32 + lane;
+        random = random * 1664525 + 1013904223;
+        in[i] = static_cast<T>(random >> 3);
+        keep[i] = part == 0 ? (lane == warp % 32 ? 1 : 0) : ((random >> 16) % 4 < part ? 1 : 0);
+        // Relative to the middle, so that indices are negative as well.
+        const auto place = static_cast<std::int64_t>(warp * kRoom) + place_of(kind, lane, rank);
+        places[i] = static_cast<I>(place - static_cast<std::int64_t>(half));
+        if (keep[i] == 0) continue;
+        expected[static_cast<std::size_t>(place)] = in[i];
+        ++rank;
+      }
+    }
+    const Kernel kernel =
+        cuda_test::session().load_cuda("#define T " + type + "\n#define I " + index + "\n" + source).kernel();
+    const DeviceNDArray device = cuda_test::session().to_device(NDArray::view(out));
+    const auto middle = static_cast<std::int64_t>(half);
+    kernel({.grid = {static_cast<unsigned>(elements / 32)}, .block = {32}})(
+        In(in), In(keep), In(places), device(Slice{middle, 2 * middle}));
+    device.copy_to_host(NDArray::view(out));
+    CHECK_MESSAGE(out == expected, type, " by ", index);
+  };
+  compare(std::uint32_t{}, std::int32_t{}, "unsigned", "int");
+  compare(std::uint64_t{}, std::int32_t{}, "unsigned long long", "int");
+  compare(std::uint32_t{}, std::int64_t{}, "unsigned", "long long");
+  compare(std::uint64_t{}, std::int64_t{}, "unsigned long long", "long long");
+  compare(float{}, std::int32_t{}, "float", "int");
+  compare(double{}, std::int64_t{}, "double", "long long");
+  compare(std::uint16_t{}, std::int32_t{}, "unsigned short", "int");
+}

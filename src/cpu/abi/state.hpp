@@ -60,6 +60,8 @@ struct LaunchState {
   std::uint64_t streams = 0;
 };
 
+inline constexpr unsigned kUntestedSlots = 32;
+
 /// The state of one worker. A block runs entirely on one worker.
 struct WorkerState {
   std::byte* shared_base = nullptr;  ///< inside the window
@@ -87,6 +89,9 @@ struct WorkerState {
   std::uint32_t reserved3 = 0;
   void* team = nullptr;  ///< the warps of the running block if the dispatcher runs them (warps.cpp)
   PendingWindow pending[kPendingWindows];
+  /// Of stores that test whether their lanes write neighbours: executions that are not tested any more, by
+  /// the number of the address modulo kUntestedSlots. Only for speed: any value is right.
+  std::uint8_t untested[kUntestedSlots] = {};
 };
 inline constexpr unsigned kRunningWarpBits = 16;
 inline constexpr std::uint32_t kRunningWarpMask = (std::uint32_t{1} << kRunningWarpBits) - 1;

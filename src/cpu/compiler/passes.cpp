@@ -155,6 +155,7 @@ std::span<const Pass> pass_list() {
       {"simplify_control_flow_again", Form::llvm, &llvm<emit::simplify_control_flow>, kGoodLevel},
       {"reduce_loop_strength", Form::llvm, &llvm<emit::reduce_loop_strength>, kGoodLevel},
       {"narrow_accesses", Form::llvm, &llvm<emit::narrow_accesses>, kQuickLevel},
+      {"prefetch_masked", Form::llvm, &llvm<emit::prefetch_masked>, kQuickLevel},
       {"compute_masks_as_words", Form::llvm, &llvm<emit::compute_masks_as_words>},
       {"keep_logic_from_selects", Form::llvm, &llvm<emit::keep_logic_from_selects>},
       {"make_object", Form::object, &llvm<emit::make_object>},

@@ -55,6 +55,7 @@ Expected<void> combine_instructions(LlvmCode& code);     ///< InstCombine
 Expected<void> remove_dead_code(LlvmCode& code);         ///< ADCE
 Expected<void> reduce_loop_strength(LlvmCode& code);     ///< LoopStrengthReduce
 Expected<void> narrow_accesses(LlvmCode& code);          ///< constant masks (narrow_accesses.hpp)
+Expected<void> prefetch_masked(LlvmCode& code);          ///< some processors (prefetch_masked.hpp)
 Expected<void> compute_masks_as_words(LlvmCode& code);   ///< AVX-512 (mask_words.hpp)
 Expected<void> keep_logic_from_selects(LlvmCode& code);  ///< AVX-512 (masked_ternlog.hpp)
 

@@ -24,6 +24,7 @@
 #include "cpu/emit/llvm/mask_words.hpp"
 #include "cpu/emit/llvm/masked_ternlog.hpp"
 #include "cpu/emit/llvm/narrow_accesses.hpp"
+#include "cpu/emit/llvm/prefetch_masked.hpp"
 #include "cpu/emit/llvm/promote_slots.hpp"
 
 namespace quern::cpu::emit {
@@ -132,6 +133,13 @@ Expected<void> reduce_loop_strength(LlvmCode& code) {
 Expected<void> narrow_accesses(LlvmCode& code) {
   code.forget_analyses();
   return for_each_function(code, [](llvm::Function& function) { narrow_accesses(function); });
+}
+
+/// For AMD's processors. Measured on Zen 5 (docs/decisions/0057-masked-accesses.md).
+Expected<void> prefetch_masked(LlvmCode& code) {
+  if (!code.machine.getTargetCPU().starts_with("znver")) return {};
+  code.forget_analyses();
+  return for_each_function(code, [](llvm::Function& function) { prefetch_masked(function); });
 }
 
 Expected<void> compute_masks_as_words(LlvmCode& code) {

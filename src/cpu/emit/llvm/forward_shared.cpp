@@ -13,6 +13,8 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/emit/llvm/spaces.hpp"
+
 namespace quern::cpu::emit {
 namespace {
 
@@ -26,16 +28,7 @@ constexpr std::int64_t kWordBytes = 4;
 /// Shorter accesses are not worth permutations.
 constexpr std::uint64_t kLeastBits = 256;
 
-/// True if one of the scopes in the list is that of shared memory.
-bool lists_shared(const llvm::Instruction& inst, unsigned kind) {
-  const llvm::MDNode* list = inst.getMetadata(kind);
-  return list != nullptr && std::ranges::any_of(list->operands(), [](const llvm::MDOperand& each) {
-           const auto* scope = llvm::dyn_cast<llvm::MDNode>(each);
-           const auto* name =
-               scope == nullptr ? nullptr : llvm::dyn_cast<llvm::MDString>(scope->getOperand(0));
-           return name != nullptr && name->getString() == "shared";
-         });
-}
+bool lists_shared(const llvm::Instruction& inst, unsigned kind) { return lists_space(inst, kind, "shared"); }
 
 /// A load or store of shared memory at base + offset. Accesses of other forms are none.
 struct SharedAccess {

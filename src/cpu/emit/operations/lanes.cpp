@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cpu/emit/operations/operands.hpp"
+#include "cpu/emit/operations/packed_lanes.hpp"
 #include "cpu/emit/operations/vectors.hpp"
 
 namespace quern::cpu::emit {
@@ -149,9 +150,10 @@ void scatter(const Access& access, const LanePointers& pointers, std::int64_t di
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
   if (gathers_natively(access, access.element_bytes)) {
-    Value* const addresses = gather_pointers(c, pointers, displacement);
-    annotate(access, b.CreateMaskedScatter(values, addresses, access.align(), c.mask()));
-    return;
+    return store_packed_or(access, pointers, displacement, values, [&] {
+      Value* const addresses = gather_pointers(c, pointers, displacement);
+      annotate(access, b.CreateMaskedScatter(values, addresses, access.align(), c.mask()));
+    });
   }
   Value* const addresses = spill(c, absolute_addresses(c, pointers, displacement));
   Value* const in = spill(c, values);

@@ -15,7 +15,8 @@ constexpr std::int64_t kLineBytes = 64;
 constexpr unsigned kMaxDepth = 8;
 /// Additions to a loop's variable in one iteration.
 constexpr unsigned kMaxAdditions = 16;
-/// Lanes that access more lines than this are a gather: prefetching costs as much as loading.
+/// Lanes that access more lines than this, and not whole lines, are a gather: prefetching costs as much as
+/// loading.
 constexpr std::size_t kMaxLines = 4;
 
 /// A kernel over one row of blocks prefetches that much: more than the latency of memory, since the
@@ -164,7 +165,9 @@ void Prefetcher::emit(ir::Value load) {
   if (inst(load).attr.space != ir::Space::global || where.kind != analysis::LanePatternKind::affine) return;
   const std::uint32_t loop = plan_.full.loop_of[inst(load).block];
   const std::vector<unsigned> lanes = lane_of_each_line(where);
-  if (lanes.size() > kMaxLines) return;
+  const std::size_t whole_lines =
+      kWarpSize * inst(load).attr.count * ir::byte_size(inst(load).type) / kLineBytes;
+  if (lanes.size() > std::max(kMaxLines, whole_lines)) return;
   if (loop == ir::kNone) return emit_for_next_block(load, lanes);
   const RoundLength length = round_length(loop);
   const std::optional<Advance> stride = advance_of(address, loop, kMaxDepth);

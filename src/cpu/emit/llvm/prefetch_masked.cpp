@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/llvm/prefetch_masked.hpp"
+
+#include <llvm/ADT/DenseSet.h>
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+
+#include <utility>
+
+#include "cpu/emit/llvm/spaces.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+using llvm::Value;
+
+constexpr std::int64_t kLineBytes = 64;
+
+/// A masked load or store of global memory, or of one that may be global.
+struct Masked {
+  Value* pointer = nullptr;  ///< null: it is none
+  std::int64_t bytes = 0;
+  bool stores = false;
+};
+
+Masked masked_access(llvm::IntrinsicInst& call) {
+  const bool loads = call.getIntrinsicID() == llvm::Intrinsic::masked_load;
+  if (!loads && call.getIntrinsicID() != llvm::Intrinsic::masked_store) return {};
+  for (const char* const space : {"shared", "local", "param"})
+    if (lists_space(call, llvm::LLVMContext::MD_alias_scope, space)) return {};
+  Value* const pointer = call.getArgOperand(loads ? 0 : 1);
+  if (llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(pointer))) return {};
+  const llvm::Type* const type = loads ? call.getType() : call.getArgOperand(0)->getType();
+  const llvm::DataLayout& layout = call.getModule()->getDataLayout();
+  return {pointer, static_cast<std::int64_t>(layout.getTypeStoreSize(const_cast<llvm::Type*>(type))), !loads};
+}
+
+/// The lines of a block that are prefetched already, as base and number of the line from there on.
+using Lines = llvm::DenseSet<std::pair<const Value*, std::int64_t>>;
+
+void prefetch(llvm::IntrinsicInst& call, const Masked& access, Lines& lines) {
+  std::int64_t first = 0;
+  const Value* const base =
+      llvm::GetPointerBaseWithConstantOffset(access.pointer, first, call.getModule()->getDataLayout());
+  llvm::IRBuilder<> b(&call);
+  for (std::int64_t offset = 0; offset < access.bytes; offset += kLineBytes) {
+    const std::int64_t at = first + offset;
+    const std::int64_t line = (at >= 0 ? at : at - kLineBytes + 1) / kLineBytes;
+    if (!lines.insert({base, line}).second) continue;
+    Value* const place =
+        b.CreateConstGEP1_64(b.getInt8Ty(), access.pointer, static_cast<std::uint64_t>(offset));
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()},
+                      {place, b.getInt32(access.stores ? 1 : 0), b.getInt32(3), b.getInt32(1)});
+  }
+}
+
+}  // namespace
+
+void prefetch_masked(llvm::Function& function) {
+  for (llvm::BasicBlock& block : function) {
+    Lines lines;
+    for (llvm::Instruction& inst : block)
+      if (auto* const call = llvm::dyn_cast<llvm::IntrinsicInst>(&inst))
+        if (const Masked access = masked_access(*call); access.pointer != nullptr)
+          prefetch(*call, access, lines);
+  }
+}
+
+}  // namespace quern::cpu::emit
