@@ -46,7 +46,7 @@ void Instructions::emit_one(ir::Value value) {
     engine_.note(offsetof(engine::WorkerState, fault_location), code_.getInt32(what.location));
   }
   emit_operation(context_, value);
-  if (what.op == ir::Op::load && full() && !body_.serial) prefetcher_.emit(value);
+  if (what.op == ir::Op::load) prefetcher_.emit(value);
 }
 
 }  // namespace quern::cpu::emit

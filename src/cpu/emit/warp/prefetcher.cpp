@@ -25,6 +25,8 @@ constexpr std::uint64_t kBlocksAheadBytes = std::uint64_t{16} << 10;
 constexpr std::uint64_t kMostBlocksAhead = 8;
 /// Strides of a grid that are prefetched in a loop. Measured: 16 is better than 8 or 32.
 constexpr std::uint64_t kStridesAhead = 16;
+/// Where lanes have parted, an iteration takes long.
+constexpr std::uint64_t kPartedRoundsAhead = 1;
 
 /// The latency of memory, in iterations of the loop. Measured. `copies`: strides in an iteration.
 std::uint64_t rounds_ahead(RoundLength length, std::uint32_t gang_width, std::uint64_t copies) {
@@ -60,19 +62,19 @@ std::vector<unsigned> lane_of_each_line(const analysis::LanePattern& address) {
 
 /// Finds the operation that makes an iteration of the loop long.
 RoundLength Prefetcher::round_length(std::uint32_t loop) {
-  const auto known = round_lengths_.find(loop);
-  if (known != round_lengths_.end()) return known->second;
+  const auto [known, is_new] = round_lengths_.try_emplace({body_.version, loop}, RoundLength::none);
+  if (!is_new) return known->second;
   const auto by_lane = [&](ir::Value value) {
     return inst(value).op == ir::Op::atomic &&
-           plan_.full.patterns[inst(value).args[0]].kind != analysis::LanePatternKind::uniform;
+           pattern(inst(value).args[0]).kind != analysis::LanePatternKind::uniform;
   };
   RoundLength length = RoundLength::none;
-  for (const ir::BlockId id : plan_.full.loops[loop].blocks) {
-    if (plan_.barrier[id] != ir::kNone) return round_lengths_[loop] = RoundLength::barrier;
+  for (const ir::BlockId id : facts().loops[loop].blocks) {
+    if (plan_.barrier[id] != ir::kNone) return known->second = RoundLength::barrier;
     if (std::ranges::any_of(function_->blocks[id].insts, by_lane)) length = RoundLength::atomics;
   }
   if (length == RoundLength::none && is_short(loop)) length = RoundLength::few;
-  return round_lengths_[loop] = length;
+  return known->second = length;
 }
 
 /// The sum of what additions, which NVRTC repeats in loops that it unrolls, add to `phi` up to `next`; none
@@ -95,14 +97,13 @@ Prefetcher::Advance Prefetcher::sum_since(ir::Value next, ir::Value phi, const C
 /// True if the loop ends before what is prefetched in it is read, like a loop over a tile of a matrix: rows
 /// below it belong to tiles that follow soon.
 bool Prefetcher::is_short(std::uint32_t loop) {
-  const auto& facts = plan_.full;
-  return std::ranges::any_of(function_->blocks[facts.loops[loop].header].insts, [&](ir::Value phi) {
+  return std::ranges::any_of(function_->blocks[facts().loops[loop].header].insts, [&](ir::Value phi) {
     if (!is_phi(phi)) return false;
-    const auto counter = analysis::find_counter(*function_, facts, phi);
+    const auto counter = analysis::find_counter(*function_, facts(), phi);
     if (!counter || counter->step <= 0) return false;
-    const std::int64_t start = facts.patterns[counter->start].min;
+    const std::int64_t start = pattern(counter->start).min;
     return std::ranges::any_of(counter->tests, [&](const analysis::Counter::Test& test) {
-      const analysis::LanePattern& limit = facts.patterns[test.limit];
+      const analysis::LanePattern& limit = pattern(test.limit);
       return start >= 0 && limit.constant &&
              limit.max / counter->step < static_cast<std::int64_t>(kStridesAhead);
     });
@@ -114,8 +115,8 @@ bool Prefetcher::is_short(std::uint32_t loop) {
 std::optional<Prefetcher::Advance> Prefetcher::advance_of(ir::Value value, std::uint32_t loop,
                                                           unsigned depth) {
   const auto inside = [&](ir::Value of) {
-    std::uint32_t at = plan_.full.loop_of[inst(of).block];
-    while (at != ir::kNone && at != loop) at = plan_.full.loops[at].parent;
+    std::uint32_t at = facts().loop_of[inst(of).block];
+    while (at != ir::kNone && at != loop) at = facts().loops[at].parent;
     return at == loop;
   };
   const auto constant_part = [&](ir::Value of) -> llvm::Value* {
@@ -128,7 +129,7 @@ std::optional<Prefetcher::Advance> Prefetcher::advance_of(ir::Value value, std::
   if (depth == 0) return std::nullopt;
   switch (what.op) {
     case ir::Op::phi:
-      if (plan_.full.loops[loop].header != what.block) return std::nullopt;
+      if (facts().loops[loop].header != what.block) return std::nullopt;
       for (const ir::Value next : what.args)
         if (next != value && inside(next))
           if (const Advance step = sum_since(next, value, constant_part); step.amount != nullptr) return step;
@@ -159,26 +160,56 @@ std::optional<Prefetcher::Advance> Prefetcher::advance_of(ir::Value value, std::
   }
 }
 
+/// How the lanes of a load walk: nothing if they have no fixed distances.
+std::optional<Prefetcher::Walk> Prefetcher::walk_of(ir::Value address) const {
+  const analysis::LanePattern& where = pattern(address);
+  if (where.kind == analysis::LanePatternKind::affine) return Walk{where, address, 1};
+  if (where.kind != analysis::LanePatternKind::offset32) return std::nullopt;
+  Walk walk{pattern(where.index), where.index, where.scale};  // as if the index did not wrap
+  if (walk.lanes.kind != analysis::LanePatternKind::affine) return std::nullopt;
+  for (analysis::Term& term : walk.lanes.terms)
+    for (std::int64_t& offset : term.offsets) offset *= where.scale;
+  return walk;
+}
+
+/// The address of the lanes' scalar, as i64.
+llvm::Value* Prefetcher::base_of(ir::Value address) {
+  llvm::Value* const base = values_.scalar(address);
+  const analysis::LanePattern& where = pattern(address);
+  if (where.kind != analysis::LanePatternKind::offset32) return base;
+  llvm::Value* index = values_.scalar(where.index);
+  index = where.index_signed ? code_.CreateSExt(index, code_.getInt64Ty())
+                             : code_.CreateZExt(index, code_.getInt64Ty());
+  return code_.CreateAdd(base, code_.CreateMul(index, code_.getInt64(static_cast<std::uint64_t>(where.scale))));
+}
+
 void Prefetcher::emit(ir::Value load) {
   const ir::Value address = inst(load).args[0];
-  const analysis::LanePattern& where = pattern(address);
-  if (inst(load).attr.space != ir::Space::global || where.kind != analysis::LanePatternKind::affine) return;
-  const std::uint32_t loop = plan_.full.loop_of[inst(load).block];
-  const std::vector<unsigned> lanes = lane_of_each_line(where);
+  if (inst(load).attr.space != ir::Space::global) return;
+  const std::optional<Walk> walk = walk_of(address);
+  if (!walk) return;
+  const std::vector<unsigned> lanes = lane_of_each_line(walk->lanes);
   const std::size_t whole_lines =
       kWarpSize * inst(load).attr.count * ir::byte_size(inst(load).type) / kLineBytes;
   if (lanes.size() > std::max(kMaxLines, whole_lines)) return;
-  if (loop == ir::kNone) return emit_for_next_block(load, lanes);
+  const std::uint32_t loop = facts().loop_of[inst(load).block];
+  if (loop == ir::kNone) {
+    if (full() && !body_.serial && walk->moving == address) emit_for_next_block(load, lanes);
+    return;
+  }
   const RoundLength length = round_length(loop);
-  const std::optional<Advance> stride = advance_of(address, loop, kMaxDepth);
+  const std::optional<Advance> stride = advance_of(walk->moving, loop, kMaxDepth);
   if (!stride || stride->amount == nullptr) return;
   // Strides known at compile time are short. The processor detects them itself if iterations are short, too.
   const bool no_long_operation = length == RoundLength::none || length == RoundLength::few;
   if (no_long_operation && llvm::isa<llvm::Constant>(stride->amount)) return;
+  const bool parted = !full() || body_.serial;
+  const std::uint64_t rounds =
+      parted ? kPartedRoundsAhead : rounds_ahead(length, body_.gang.width, stride->copies);
   llvm::Value* ahead =
-      code_.CreateMul(stride->amount, code_.getInt64(rounds_ahead(length, body_.gang.width, stride->copies)));
-  ahead = code_.CreateAdd(code_.CreateAdd(values_.scalar(address), ahead), code_.getInt64(inst(load).imm));
-  prefetch(ahead, where, lanes, length == RoundLength::none ? Cache::second : Cache::first);
+      code_.CreateMul(stride->amount, code_.getInt64(rounds * static_cast<std::uint64_t>(walk->scale)));
+  ahead = code_.CreateAdd(code_.CreateAdd(base_of(address), ahead), code_.getInt64(inst(load).imm));
+  prefetch(ahead, walk->lanes, lanes, length == RoundLength::none && !parted ? Cache::second : Cache::first);
 }
 
 /// The number of blocks after which the block that is prefetched runs.

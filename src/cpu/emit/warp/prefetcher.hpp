@@ -7,6 +7,7 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "cpu/emit/warp/values.hpp"
 
@@ -24,10 +25,19 @@ class Prefetcher : private BodyPart {
   Prefetcher(BodyState& body, Slots& slots, Values& values)
       : BodyPart(body), slots_(slots), values_(values) {}
 
-  /// Called after a load in full code.
+  /// Called after a load.
   void emit(ir::Value load);
 
  private:
+  /// Of the version being emitted.
+  const analysis::Analysis& facts() const { return plan_.facts(body_.version); }
+  struct Walk {
+    analysis::LanePattern lanes;  ///< affine, in bytes
+    ir::Value moving;             ///< what iterations add to: the address, or its index
+    std::int64_t scale;           ///< bytes for each unit of `moving`
+  };
+  std::optional<Walk> walk_of(ir::Value address) const;
+  llvm::Value* base_of(ir::Value address);
   void emit_for_next_block(ir::Value load, const std::vector<unsigned>& lanes);
   void prefetch(llvm::Value* base, const analysis::LanePattern& where, const std::vector<unsigned>& lanes,
                 Cache cache);
@@ -47,7 +57,8 @@ class Prefetcher : private BodyPart {
   Values& values_;
   std::map<ir::Value, llvm::Value*> distances_;  ///< by load: from this block's address to a later one's
   std::uint64_t blocks_ahead_ = 0;               ///< 0: not computed yet
-  std::map<std::uint32_t, RoundLength> round_lengths_;  ///< by loop, for those computed so far
+  /// by version and its loop, for those computed so far
+  std::map<std::pair<Version, std::uint32_t>, RoundLength> round_lengths_;
 };
 
 }  // namespace quern::cpu::emit
