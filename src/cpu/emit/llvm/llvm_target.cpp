@@ -135,6 +135,10 @@ bool multiplies_bytes(Isa isa, bool portable) {
   return isa == Isa::avx512 && is_for_host(isa, portable) && host_cpu().has_vnni;
 }
 
+bool fills_first_cache(Isa isa, bool portable) {
+  return is_for_host(isa, portable) && host_cpu().name.starts_with("znver");
+}
+
 void set_function_attributes(llvm::Function& function, Isa isa) {
   function.addFnAttr(llvm::Attribute::NoUnwind);
   function.addFnAttr("probe-stack", "inline-asm");

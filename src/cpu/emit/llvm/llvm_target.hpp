@@ -20,6 +20,9 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_l
 /// True if that machine multiplies bytes and adds four products to a word by one instruction (AVX-512 VNNI).
 bool multiplies_bytes(Isa isa, bool portable);
 
+/// True if that machine has as many lines under way to the first cache as to the second (AMD's processors).
+bool fills_first_cache(Isa isa, bool portable);
+
 /// Sets the attributes of every emitted function: 512-bit registers if the ISA has them, no unwinding, and a
 /// probe of every page of a large frame, so that recursion always hits the guard page of the stack.
 void set_function_attributes(llvm::Function& function, Isa isa);

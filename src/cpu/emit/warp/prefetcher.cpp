@@ -19,8 +19,9 @@ constexpr unsigned kMaxAdditions = 16;
 /// loading.
 constexpr std::size_t kMaxLines = 4;
 
-/// A kernel over one row of blocks prefetches that much: more than the latency of memory, since the
-/// second cache has more lines under way at once if they come early. Measured: 16 KiB is better than 4 or 32.
+/// A kernel over one row of blocks prefetches that much: more than the latency of memory, since most
+/// processors have more lines under way to the second cache, if they come early. Measured: 16 KiB is better
+/// than 4 or 32.
 constexpr std::uint64_t kBlocksAheadBytes = std::uint64_t{16} << 10;
 constexpr std::uint64_t kMostBlocksAhead = 8;
 /// Strides of a grid that are prefetched in a loop. Measured: 16 is better than 8 or 32.
@@ -250,7 +251,7 @@ void Prefetcher::emit_for_next_block(ir::Value load, const std::vector<unsigned>
     known->second = code_.CreateMul(code_.CreateSub(here, before), code_.getInt64(blocks_ahead()));
   }
   prefetch(code_.CreateAdd(code_.CreateAdd(here, known->second), code_.getInt64(inst(load).imm)),
-           pattern(address), lanes, blocks_ahead() == 1 ? Cache::first : Cache::second);
+           pattern(address), lanes, blocks_ahead() == 1 ? Cache::first : of_blocks_);
 }
 
 /// Prefetches the lines that the lanes access if the scalar of the address is `base`.

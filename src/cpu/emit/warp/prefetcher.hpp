@@ -22,8 +22,9 @@ enum class Cache : std::uint8_t { first, second };
 
 class Prefetcher : private BodyPart {
  public:
-  Prefetcher(BodyState& body, Slots& slots, Values& values)
-      : BodyPart(body), slots_(slots), values_(values) {}
+  /// `of_blocks`: the cache to which the lines of blocks farther ahead are prefetched.
+  Prefetcher(BodyState& body, Slots& slots, Values& values, Cache of_blocks)
+      : BodyPart(body), slots_(slots), values_(values), of_blocks_(of_blocks) {}
 
   /// Called after a load.
   void emit(ir::Value load);
@@ -55,6 +56,7 @@ class Prefetcher : private BodyPart {
 
   Slots& slots_;
   Values& values_;
+  const Cache of_blocks_;
   std::map<ir::Value, llvm::Value*> distances_;  ///< by load: from this block's address to a later one's
   std::uint64_t blocks_ahead_ = 0;               ///< 0: not computed yet
   /// by version and its loop, for those computed so far

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/emit/warp/warp_body.hpp"
 
+#include "cpu/emit/llvm/llvm_target.hpp"
+
 namespace quern::cpu::emit {
+namespace {
+
+/// Measured (docs/decisions/0057-masked-accesses.md).
+Cache block_prefetch_cache(const Specialisation& specialisation) {
+  return fills_first_cache(specialisation.isa, specialisation.portable) ? Cache::first : Cache::second;
+}
+
+}  // namespace
 
 WarpBody::WarpBody(const Plan& plan, const Specialisation& specialisation, const BodyInputs& inputs,
                    const DeviceFunctions& callees, Gang gang)
@@ -16,7 +26,7 @@ WarpBody::WarpBody(const Plan& plan, const Specialisation& specialisation, const
       states_(body_, slots_, values_, variables_),
       barriers_(body_, slots_, values_, engine_, states_),
       calls_(body_, values_, constants_, engine_, callees),
-      prefetcher_(body_, slots_, values_),
+      prefetcher_(body_, slots_, values_, block_prefetch_cache(specialisation)),
       instructions_(body_, slots_, values_, engine_, calls_, prefetcher_, *this),
       masked_(body_, slots_, values_, engine_, edges_, conversions_, variables_, instructions_, barriers_),
       dispatched_(body_, slots_, values_, engine_, edges_, conversions_, instructions_),
