@@ -145,11 +145,13 @@ void Scheduler::thread_main(GroupId id) {
                        : id == GroupId::copy  ? "quern-copy"
                        : id == GroupId::host  ? "quern-host"
                                               : "quern-value");
+  Section section(*this);
   for (;;) {
-    Task task = wait_for_task(id);
-    execute(task);
-    if (task.again) std::this_thread::sleep_for(kValueInterval);
-    const Section section(*this);
+    Task task = wait_for_task(id, section);
+    section.outside([&] {
+      execute(task);
+      if (task.again) std::this_thread::sleep_for(kValueInterval);
+    });
     --groups_[id].busy;
     if (task.lent) --groups_[id].lent;
     finish(task);
@@ -164,8 +166,7 @@ std::optional<Task> Scheduler::take_stranded() {
   return std::nullopt;
 }
 
-Task Scheduler::wait_for_task(GroupId id) {
-  Section section(*this);
+Task Scheduler::wait_for_task(GroupId id, Section& section) {
   for (;;) {
     const bool last = id == GroupId::value;  // the value that it looks at may be what the others will write
     std::optional<Task> task = last ? std::nullopt : runnable_.take(id);

@@ -14,7 +14,7 @@ struct Loop {
   LaunchJob& job;
   Worker& worker;
   std::uint32_t worker_count;
-  std::chrono::steady_clock::time_point applied = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point applied{};  ///< before the first time, which is due at once
 
   /// Runs large grids in a few large chunks, and the last blocks one by one. Checks for a fault of another
   /// worker at least every 1,024 blocks.
@@ -30,7 +30,7 @@ struct Loop {
       worker.chunk_count = std::min(chunk, job.block_count - first);
       forget_running_threads(worker.state());
       job.run(&job.state, &worker.state(), first, worker.chunk_count);
-      apply_if_due();
+      if (!job.exhausted()) apply_if_due();  // a small launch needs no clock
     }
     apply_all_pending(worker.state());
   }
