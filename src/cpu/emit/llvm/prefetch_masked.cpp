@@ -18,6 +18,8 @@ namespace {
 using llvm::Value;
 
 constexpr std::int64_t kLineBytes = 64;
+/// LLVM splits a longer load and mixes up the order of its parts, of which the prefetchers then learn less.
+constexpr std::int64_t kLongBytes = 256;
 
 /// A masked load or store of global memory, or of one that may be global.
 struct Masked {
@@ -26,26 +28,41 @@ struct Masked {
   bool stores = false;
 };
 
-Masked masked_access(llvm::IntrinsicInst& call) {
-  const bool loads = call.getIntrinsicID() == llvm::Intrinsic::masked_load;
-  if (!loads && call.getIntrinsicID() != llvm::Intrinsic::masked_store) return {};
+/// The access by any instruction.
+Masked any_access(llvm::Instruction& inst) {
+  const llvm::DataLayout& layout = inst.getModule()->getDataLayout();
+  const auto bytes = [&](llvm::Type* type) {
+    return static_cast<std::int64_t>(layout.getTypeStoreSize(type).getFixedValue());
+  };
+  if (auto* const load = llvm::dyn_cast<llvm::LoadInst>(&inst)) {
+    if (bytes(load->getType()) < kLongBytes) return {};
+    return {load->getPointerOperand(), bytes(load->getType()), false};
+  }
+  auto* const call = llvm::dyn_cast<llvm::IntrinsicInst>(&inst);
+  if (call == nullptr) return {};
+  if (call->getIntrinsicID() == llvm::Intrinsic::masked_load)
+    return {call->getArgOperand(0), bytes(call->getType()), false};
+  if (call->getIntrinsicID() == llvm::Intrinsic::masked_store)
+    return {call->getArgOperand(1), bytes(call->getArgOperand(0)->getType()), true};
+  return {};
+}
+
+Masked masked_access(llvm::Instruction& inst) {
+  const Masked access = any_access(inst);
+  if (access.pointer == nullptr) return {};
   for (const char* const space : {"shared", "local", "param"})
-    if (lists_space(call, llvm::LLVMContext::MD_alias_scope, space)) return {};
-  Value* const pointer = call.getArgOperand(loads ? 0 : 1);
-  if (llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(pointer))) return {};
-  const llvm::Type* const type = loads ? call.getType() : call.getArgOperand(0)->getType();
-  const llvm::DataLayout& layout = call.getModule()->getDataLayout();
-  return {pointer, static_cast<std::int64_t>(layout.getTypeStoreSize(const_cast<llvm::Type*>(type))), !loads};
+    if (lists_space(inst, llvm::LLVMContext::MD_alias_scope, space)) return {};
+  return llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(access.pointer)) ? Masked{} : access;
 }
 
 /// The lines of a block that are prefetched already, as base and number of the line from there on.
 using Lines = llvm::DenseSet<std::pair<const Value*, std::int64_t>>;
 
-void prefetch(llvm::IntrinsicInst& call, const Masked& access, Lines& lines) {
+void prefetch(llvm::Instruction& inst, const Masked& access, Lines& lines) {
   std::int64_t first = 0;
   const Value* const base =
-      llvm::GetPointerBaseWithConstantOffset(access.pointer, first, call.getModule()->getDataLayout());
-  llvm::IRBuilder<> b(&call);
+      llvm::GetPointerBaseWithConstantOffset(access.pointer, first, inst.getModule()->getDataLayout());
+  llvm::IRBuilder<> b(&inst);
   for (std::int64_t offset = 0; offset < access.bytes; offset += kLineBytes) {
     const std::int64_t at = first + offset;
     const std::int64_t line = (at >= 0 ? at : at - kLineBytes + 1) / kLineBytes;
@@ -63,9 +80,7 @@ void prefetch_masked(llvm::Function& function) {
   for (llvm::BasicBlock& block : function) {
     Lines lines;
     for (llvm::Instruction& inst : block)
-      if (auto* const call = llvm::dyn_cast<llvm::IntrinsicInst>(&inst))
-        if (const Masked access = masked_access(*call); access.pointer != nullptr)
-          prefetch(*call, access, lines);
+      if (const Masked access = masked_access(inst); access.pointer != nullptr) prefetch(inst, access, lines);
   }
 }
 

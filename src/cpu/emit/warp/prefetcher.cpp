@@ -181,7 +181,8 @@ llvm::Value* Prefetcher::base_of(ir::Value address) {
   llvm::Value* index = values_.scalar(where.index);
   index = where.index_signed ? code_.CreateSExt(index, code_.getInt64Ty())
                              : code_.CreateZExt(index, code_.getInt64Ty());
-  return code_.CreateAdd(base, code_.CreateMul(index, code_.getInt64(static_cast<std::uint64_t>(where.scale))));
+  return code_.CreateAdd(base,
+                         code_.CreateMul(index, code_.getInt64(static_cast<std::uint64_t>(where.scale))));
 }
 
 void Prefetcher::emit(ir::Value load) {

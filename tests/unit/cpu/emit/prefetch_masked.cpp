@@ -46,7 +46,7 @@ struct Subject {
     access->setMetadata(llvm::LLVMContext::MD_alias_scope, llvm::MDNode::get(context, list));
   }
 
-  /// Runs the pass. Returns the offsets of what is prefetched, and those of the accesses as ~offset, in
+  /// Runs the pass. Returns the offsets of what is prefetched, and those of masked accesses as ~offset, in
   /// order.
   std::vector<std::int64_t> run() {
     b.CreateRetVoid();
@@ -104,6 +104,16 @@ TEST_CASE("memory that is in the caches is not prefetched") {
   Subject of_stack;
   of_stack.load(of_stack.b.CreateAlloca(of_stack.vector));
   CHECK(of_stack.run() == Offsets{~0});
+}
+
+TEST_CASE("the lines of a long load are prefetched in their order") {
+  Subject subject;
+  subject.b.CreateAlignedLoad(llvm::FixedVectorType::get(subject.b.getFloatTy(), 64), subject.place(32),
+                              llvm::Align(4));
+  CHECK(subject.run() == Offsets{32, 96, 160, 224});
+  Subject shorter;
+  shorter.b.CreateAlignedLoad(shorter.vector, shorter.place(0), llvm::Align(4));
+  CHECK(shorter.run().empty());
 }
 
 TEST_CASE("global memory is prefetched, and memory of an unknown space") {
