@@ -247,3 +247,57 @@ TEST_CASE("SIMD intrinsics on halves and bytes of a word") {
     check(table);
   }
 }
+
+TEST_CASE("quotients and remainders of neighbours, where warps step over multiples and where they do not") {
+  if (!ready()) return;
+  constexpr unsigned kThreads = 256, kBlocks = 8, kCount = kThreads * kBlocks;
+  const std::string source = R"(
+    extern "C" __global__ void k(const unsigned* table, unsigned size, T base, T divisor, u64* out) {
+      const unsigned i = (blockIdx.y * blockDim.y + threadIdx.y) * 16 + threadIdx.x;
+      const T a = base + (T)i, row = a / divisor, column = a % divisor;
+      u64 result = (u64)row * 1000003u + (u64)column;
+      if ((row & 1) != 0) result ^= 0x5555;
+      if (column >= 0 && (u64)column < size) result += (u64)table[column] << 32;
+      for (T k = 1; k < 4; ++k) result = result * 31 + (u64)((a + k) % divisor);
+      out[i] = result;
+    })";
+  const auto compare = [&]<class T>(T, const char* type, std::span<const std::int64_t> bases) {
+    using Unsigned = std::make_unsigned_t<T>;
+    std::vector<std::uint32_t> table(1500);
+    for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::uint32_t>(i * 2654435761u);
+    const Kernel kernel =
+        cuda_test::session()
+            .load_cuda(std::string("typedef unsigned long long u64;\ntypedef ") + type + " T;\n" + source)
+            .kernel();
+    for (const std::int64_t start : bases)
+      for (const std::int64_t by : {1, 2, 7, 16, 31, 32, 33, 64, 100, 1000, 1024, 4096, -3, -1000}) {
+        const T base = static_cast<T>(start), divisor = static_cast<T>(by);
+        std::vector<std::uint64_t> out(kCount), expected(kCount);
+        for (std::uint32_t i = 0; i < kCount; ++i) {
+          const auto plus = [](T x, std::int64_t y) {
+            return static_cast<T>(static_cast<Unsigned>(x) + static_cast<Unsigned>(y));
+          };
+          const T a = plus(base, i), row = a / divisor, column = a % divisor;
+          std::uint64_t result =
+              static_cast<std::uint64_t>(row) * 1000003u + static_cast<std::uint64_t>(column);
+          if ((row & 1) != 0) result ^= 0x5555;
+          if (column >= 0 && static_cast<std::uint64_t>(column) < table.size())
+            result += std::uint64_t{table[static_cast<std::size_t>(column)]} << 32;
+          for (int k = 1; k < 4; ++k) result = result * 31 + static_cast<std::uint64_t>(plus(a, k) % divisor);
+          expected[i] = result;
+        }
+        kernel({.grid = {1, kBlocks}, .block = {16, kThreads / 16}})(
+            In(table), static_cast<std::uint32_t>(table.size()), base, divisor, Out(out));
+        CHECK_MESSAGE(out == expected, type, " from ", start, " by ", by);
+      }
+  };
+  constexpr std::int64_t kWords[] = {0, 5, 990, -20, -1500, 0x7ffff000 - 3000};
+  constexpr std::int64_t kLongs[] = {
+      0, 5, 990, -20, -1500, 0x7fffffff - 100, 0xffffffff - 100, INT64_MAX - 9000};
+  constexpr std::int64_t kUnsigned[] = {0, 990, 0x7fffffff - 100, 0xffffffff - 100};
+  constexpr std::int64_t kUnsignedLongs[] = {0, 990, 0xffffffff - 100, INT64_MAX - 100, -100};
+  compare(std::int32_t{}, "int", kWords);
+  compare(std::uint32_t{}, "unsigned", kUnsigned);
+  compare(std::int64_t{}, "long long", kLongs);
+  compare(std::uint64_t{}, "unsigned long long", kUnsignedLongs);
+}

@@ -178,6 +178,15 @@ LanePattern pattern_of_lanes(const std::array<std::uint64_t, kWarpSize>& lanes, 
   return pattern;
 }
 
+std::optional<std::int64_t> dividend_span(const LanePattern& pattern) {
+  if (pattern.kind != LanePatternKind::affine || pattern.terms.size() != 1) return std::nullopt;
+  const Term& term = pattern.terms[0];
+  const auto [least, most] = std::minmax_element(term.offsets.begin(), term.offsets.end());
+  constexpr std::int64_t kMost = INT32_MAX;
+  if (term.coefficient != ir::kNone || *least != 0 || *most > kMost) return std::nullopt;
+  return *most;
+}
+
 bool same_terms(const LanePattern& a, const LanePattern& b) {
   return is_linear(a) && is_linear(b) && a.terms == b.terms;
 }

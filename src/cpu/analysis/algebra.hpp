@@ -45,6 +45,9 @@ LanePattern pattern_of_lanes(const std::array<std::uint64_t, kWarpSize>& lanes, 
 /// The pattern of a value that is either `a` or `b`, the same one in all lanes.
 LanePattern join(const LanePattern& a, const LanePattern& b);
 bool same_terms(const LanePattern& a, const LanePattern& b);
+/// The distance of the last lane's value from the first one's, if that is the scalar and the distance is
+/// known and positive.
+std::optional<std::int64_t> dividend_span(const LanePattern& pattern);
 
 /// Computes kind, terms and exactness of results; the caller computes bounds, constants and alignment.
 /// `wraps`: see RangeResult.

@@ -131,7 +131,7 @@ class Solver {
                                 pattern.index_signed != old.index_signed || pattern.scale != old.scale);
       if (regained || other_terms || ++evaluations_[value] >= kGiveUpAfter) pattern = varying_pattern(bits);
     }
-    analysis_.assumed[value] = result.assumed && pattern.kind == LanePatternKind::affine;
+    analysis_.assumed[value] = result.assumed && pattern.kind != LanePatternKind::varying;
     if (same(pattern, old)) return;
     old = std::move(pattern);
     for (const ir::Value user : users_[value]) enqueue(user);

@@ -80,7 +80,7 @@ struct Loop {
   bool divergent = false;            ///< lanes may leave it at different iterations
 };
 
-/// The assumption about a widening (sext/zext) of an affine 32-bit value to 64 bits, for ranges that do not
+/// The assumptions about a widening (sext/zext) of an affine 32-bit value to 64 bits, for ranges that do not
 /// prove that the value does not wrap between the lanes of the warp.
 enum class Assumption : std::uint8_t {
   safe,  ///< assumes nothing: the result is varying (or offset32)
@@ -88,9 +88,12 @@ enum class Assumption : std::uint8_t {
   /// Analysis::assumed, and the emitter tests it. The test of a sext (zext): with the narrow base and
   /// coefficients sign- (zero-) extended to 64 bits, base + terms is a signed (unsigned) 32-bit number in
   /// every running lane.
-  /// Also assumes of joins after regular branches (regular.hpp) that all lanes arrive over one edge at the
-  /// same time: their affine phis stay affine and are marked in Analysis::together. Full code may assume that
-  /// of any phi, since its lanes run together; control returns from masked code only if the values agree.
+  /// Also assumes of divisions of affine values by a uniform one that all lanes have the same quotient,
+  /// dividends that are not negative, and a positive divisor, as signed numbers. They are marked and tested
+  /// as well. Also assumes of joins after regular branches (regular.hpp) that all lanes arrive over one edge
+  /// at the same time: their affine phis stay affine and are marked in Analysis::together. Full code may
+  /// assume that of any phi, since its lanes run together; control returns from masked code only if the
+  /// values agree.
   optimistic,
   /// Assumes that the lanes of the warp do not run in lockstep: some may be iterations of a loop ahead of
   /// others. Only values that would be the same at any time are uniform or affine. Irreducible control flow
@@ -107,7 +110,8 @@ struct Analysis {
   std::vector<ir::BlockId> ipostdom;    ///< by BlockId; ir::kNone: the end of the function
   std::vector<Loop> loops;              ///< outer before inner
   std::vector<std::uint32_t> loop_of;   ///< by BlockId: innermost loop or ir::kNone
-  std::vector<bool> assumed;   ///< by ir::Value: a widening whose pattern depends on Assumption::optimistic
+  std::vector<bool>
+      assumed;  ///< by ir::Value: a widening or division whose pattern depends on Assumption::optimistic
   std::vector<bool> together;  ///< by ir::Value: a phi whose pattern holds only if the lanes arrive together
   std::vector<bool> divergent_branch;  ///< by BlockId: lanes may leave it to different successors
   /// By BlockId: it may run with fewer than all live lanes of the warp. Lanes on their way to the end that do

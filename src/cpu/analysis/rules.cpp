@@ -35,6 +35,15 @@ bool is_testable(const LanePattern& pattern) {
   });
 }
 
+/// A constant divisor that most warps do not step over, or one that is not known: sizes of arrays are larger
+/// than a warp more often than not.
+bool is_likely_above(const LanePattern& divisor, std::int64_t span) {
+  constexpr std::uint64_t kSeldom = 256;
+  if (!divisor.constant) return divisor.max > span;
+  return *divisor.constant >= kSeldom ||
+         (*divisor.constant > static_cast<std::uint64_t>(span) && *divisor.constant % kWarpSize == 0);
+}
+
 bool is_signed(ir::Icmp how) { return how >= ir::Icmp::slt && how <= ir::Icmp::sge; }
 bool is_equality(ir::Icmp how) { return how == ir::Icmp::eq || how == ir::Icmp::ne; }
 
@@ -208,6 +217,9 @@ Rules::Result Rules::pure(const ir::Inst& inst) const {
     if (inst.op != ir::Op::icmp)  // bounds are more precise: they exclude lanes that do not exist
       if (std::optional<LanePattern> lanes = folded_lanes(inst)) return {*std::move(lanes)};
     pattern = linear(inst, bounds.wraps);
+    if (std::optional<Result> quotient = divide_together(inst);
+        quotient && pattern.kind == LanePatternKind::varying)
+      return *std::move(quotient);
   }
   if (is_integer(inst.type)) set_range(pattern, bounds.range);
   const bool linear_operands = all_operands(inst, is_linear);
@@ -394,6 +406,28 @@ std::optional<Rules::Result> Rules::widen_affine(const ir::Inst& inst, const Ope
   const bool may_assume = assumption_ == Assumption::optimistic && from.bits == 32 && bits == 64;
   if (!may_assume || !is_testable(from.pattern) || !extend_terms(result, 32, 64, sign)) return std::nullopt;
   return Result{result, true};
+}
+
+/// Assumes of a division that all lanes have the same quotient, as coordinates of pixels in a row have: it is
+/// uniform, and the remainders have the distances of the dividends. The dividends are assumed to be not
+/// negative and the divisor to be positive, as signed numbers.
+std::optional<Rules::Result> Rules::divide_together(const ir::Inst& inst) const {
+  const bool remainder = inst.op == ir::Op::urem || inst.op == ir::Op::srem;
+  const bool divides = remainder || inst.op == ir::Op::udiv || inst.op == ir::Op::sdiv;
+  if (!divides || assumption_ != Assumption::optimistic) return std::nullopt;
+  const LanePattern& a = patterns_[inst.args[0]];
+  const LanePattern& b = patterns_[inst.args[1]];
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  const std::optional<std::int64_t> span = dividend_span(a);
+  if (bits < 32 || !span || b.kind != LanePatternKind::uniform || !is_likely_above(b, *span))
+    return std::nullopt;
+  Result result{remainder ? a : uniform_pattern(bits), true};
+  result.pattern.constant.reset();
+  result.pattern.base_align = 1;
+  result.pattern.exact = true;
+  const std::int64_t most = std::max<std::int64_t>(a.max, 0);
+  set_range(result.pattern, {0, remainder && b.max > 0 ? std::min(most, b.max - 1) : most});
+  return result;
 }
 
 /// Folds the operation if every operand is known in every lane.

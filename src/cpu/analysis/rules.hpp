@@ -42,6 +42,7 @@ class Rules {
   LanePattern narrow(const ir::Inst& inst, bool wraps) const;
   Result widen(const ir::Inst& inst) const;
   std::optional<Result> widen_affine(const ir::Inst& inst, const Operand& from) const;
+  std::optional<Result> divide_together(const ir::Inst& inst) const;
   bool extend_terms(LanePattern& pattern, std::uint32_t from, std::uint32_t to, bool sign) const;
   std::optional<LanePattern> folded_lanes(const ir::Inst& inst) const;
   void set_base_facts(const ir::Inst& inst, LanePattern& pattern) const;

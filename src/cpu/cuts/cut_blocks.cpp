@@ -44,8 +44,10 @@ std::vector<ir::Value> cut_before_assumed_of(ir::Function& function, ir::BlockId
   if (first == insts.end()) return {};
   std::vector<ir::Value> together;
   for (auto it = first; it != insts.end(); ++it) {
-    const ir::Value operand = function[*it].args.empty() ? *it : function[*it].args[0];
-    if (assumed[*it] && std::find(first, insts.end(), operand) == insts.end()) together.push_back(*it);
+    const auto is_behind = [&](ir::Value operand) {
+      return std::find(first, insts.end(), operand) != insts.end();
+    };
+    if (assumed[*it] && std::ranges::none_of(function[*it].args, is_behind)) together.push_back(*it);
   }
   for (const ir::Value value : together) assumed[value] = false;
   cut(function, id, static_cast<std::size_t>(first - insts.begin()));

@@ -2,6 +2,9 @@
 #include "cpu/emit/warp/full_code.hpp"
 
 #include <algorithm>
+#include <limits>
+
+#include "cpu/analysis/algebra.hpp"
 
 namespace quern::cpu::emit {
 
@@ -167,12 +170,12 @@ void FullCode::emit_switch(ir::BlockId block) {
   }
 }
 
-/// Continues in the full version only if none of the following widenings wraps.
+/// Continues in the full version only if what it assumes of the following instructions holds.
 void FullCode::emit_tests(ir::BlockId block) {
   llvm::Value* holds = nullptr;
-  for (const ir::Value widening : plan_.tested[block])
-    for_each_warp(widening, [&] {
-      llvm::Value* one = widening_holds(widening);
+  for (const ir::Value value : plan_.tested[block])
+    for_each_warp(value, [&] {
+      llvm::Value* one = this->holds(value);
       holds = holds == nullptr ? one : code_.CreateAnd(holds, one);
     });
   llvm::BasicBlock* narrow = make_block("no_wrap");
@@ -181,6 +184,32 @@ void FullCode::emit_tests(ir::BlockId block) {
   code_.SetInsertPoint(wraps);
   leave(block);
   code_.SetInsertPoint(narrow);
+}
+
+/// i1: the assumption of the analysis.
+llvm::Value* FullCode::holds(ir::Value assumed) {
+  const ir::Op op = inst(assumed).op;
+  return op == ir::Op::sext || op == ir::Op::zext ? widening_holds(assumed) : division_holds(assumed);
+}
+
+/// i1: as signed numbers, the dividends do not wrap and are not negative, the divisor is positive, and the
+/// remainders of the first and the last lane are as far apart as the dividends.
+llvm::Value* FullCode::division_holds(ir::Value division) {
+  const ir::Inst& what = inst(division);
+  const unsigned bits = ir::bit_size(what.type);
+  const auto number = [&](std::int64_t n) { return code_.getInt64(static_cast<std::uint64_t>(n)); };
+  const auto widened = [&](ir::Value value) {
+    return code_.CreateSExt(values_.scalar(value), code_.getInt64Ty());
+  };
+  const std::int64_t span = *analysis::dividend_span(pattern(what.args[0]));
+  llvm::Value* const first = widened(what.args[0]);
+  llvm::Value* const divisor = widened(what.args[1]);
+  llvm::Value* const is_positive = code_.CreateICmpSGT(divisor, number(0));
+  const std::int64_t most = analysis::full_range(bits).max;
+  llvm::Value* const natural = code_.CreateICmpULE(first, number(most - span));
+  llvm::Value* const nonzero = code_.CreateSelect(is_positive, divisor, number(1));
+  llvm::Value* const last = code_.CreateAdd(code_.CreateURem(first, nonzero), number(span));
+  return code_.CreateAnd(code_.CreateAnd(is_positive, natural), code_.CreateICmpULT(last, nonzero));
 }
 
 /// i1: base + terms, computed in 64 bits, is in the range of the narrow type in every lane. The extremes of

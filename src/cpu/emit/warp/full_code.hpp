@@ -39,7 +39,9 @@ class FullCode : private BodyPart {
   std::pair<llvm::Value*, llvm::Value*> all_and_any(ir::Value condition);
   void emit_switch(ir::BlockId block);
   void emit_tests(ir::BlockId block);
+  llvm::Value* holds(ir::Value assumed);
   llvm::Value* widening_holds(ir::Value widening);
+  llvm::Value* division_holds(ir::Value division);
   void leave(ir::BlockId block);
 
   Slots& slots_;

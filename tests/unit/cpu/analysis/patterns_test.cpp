@@ -82,6 +82,37 @@ TEST_CASE("rows of a 16x16 tile: two per warp, and row * N + k has a runtime coe
   }
 }
 
+TEST_CASE("lanes are assumed to have one quotient where they seldom step over a multiple") {
+  for (const bool is_signed : {false, true}) {
+    IrBuilder b;
+    const auto n = b.param(ir::Type::i32);
+    const auto i = b.global_index();
+    const auto divide = is_signed ? ir::Op::sdiv : ir::Op::udiv,
+               rest = is_signed ? ir::Op::srem : ir::Op::urem;
+    const auto by = [&](ir::Op op, ir::Value divisor) { return b.op(op, ir::Type::i32, {i, divisor}); };
+    const auto row = by(divide, n), column = by(rest, n);
+    const auto of_100 = by(rest, b.i32(100)), of_300 = by(rest, b.i32(300)), of_96 = by(divide, b.i32(96));
+    b.ret();
+    const analysis::Analysis a = analysed(b, block_of(64), Assumption::optimistic);
+    CHECK(a.patterns[row].kind == LanePatternKind::uniform);
+    CHECK(a.patterns[row].min == 0);
+    REQUIRE(a.patterns[column].kind == LanePatternKind::affine);
+    CHECK(a.patterns[column].terms == a.patterns[i].terms);
+    CHECK(a.patterns[column].min == 0);
+    CHECK(a.patterns[of_100].kind == LanePatternKind::varying);
+    CHECK(a.patterns[of_300].kind == LanePatternKind::affine);
+    CHECK(a.patterns[of_300].max == 299);
+    CHECK(a.patterns[of_96].kind == LanePatternKind::uniform);
+    for (const ir::Value assumed : {row, column, of_300, of_96}) CHECK(a.assumed[assumed]);
+    CHECK_FALSE(a.assumed[of_100]);
+    const analysis::Analysis safe = analysed(b, block_of(64), Assumption::safe);
+    for (const ir::Value value : {row, column, of_300, of_96}) {
+      CHECK(safe.patterns[value].kind == LanePatternKind::varying);
+      CHECK_FALSE(safe.assumed[value]);
+    }
+  }
+}
+
 TEST_CASE("a divergent loop keeps its counter uniform inside, and varying after it") {
   IrBuilder b;  // mandelbrot: while (z < 4 && i < 1000) ...
   const auto out = b.param(ir::Type::i64);

@@ -185,7 +185,29 @@ class Warp {
     }
     return result;
   }
-  bool assumption_holds(ir::Value widening, const std::vector<Member>& group) const {
+  bool assumption_holds(ir::Value value, const std::vector<Member>& group) {
+    const ir::Op op = function_[value].op;
+    if (op == ir::Op::sext || op == ir::Op::zext) return widens(value, group);
+    const bool together = std::ranges::all_of(
+        group, [&](const Member& member) { return divides_together(value, member.lane); });
+    if (together) ++witnessed_.counts["divides together"];
+    return together;
+  }
+  /// True if all 32 lanes would have the same quotient, by what `lane` knows: as signed numbers, the
+  /// dividends are not negative and the divisor is positive.
+  bool divides_together(ir::Value division, std::uint32_t lane) const {
+    const ir::Inst& inst = function_[division];
+    const std::uint32_t bits = bits_of(division);
+    const Wide most = bits == 64 ? Wide{INT64_MAX} : Wide{INT32_MAX};
+    const Wide divisor = as_signed(values_[lane][inst.args[1]], bits);
+    const Wide first = as_signed(base(inst.args[0], lane), bits);
+    if (divisor <= 0 || first < 0) return false;
+    const std::vector<analysis::Term>& terms = analysis_.patterns[inst.args[0]].terms;
+    return std::ranges::all_of(terms[0].offsets, [&](std::int64_t offset) {
+      return first + offset <= most && (first + offset) / divisor == first / divisor;
+    });
+  }
+  bool widens(ir::Value widening, const std::vector<Member>& group) const {
     const bool sign = function_[widening].op == ir::Op::sext;
     const ir::Value narrow = function_[widening].args[0];
     return std::all_of(group.begin(), group.end(), [&](const Member& member) {
