@@ -327,11 +327,23 @@ Value* advance(Context& context, Value* pointer, std::int64_t bytes) {
                                               static_cast<std::uint64_t>(bytes));
 }
 
+bool chooses_at_run_time(const ir::Function& function) {
+  constexpr std::size_t kFew = 3000, kMany = 20'000;
+  constexpr std::ptrdiff_t kMostAccesses = 512;
+  if (function.insts.size() <= kFew) return true;
+  const auto accesses = [](const ir::Inst& inst) {
+    return inst.op == ir::Op::load || inst.op == ir::Op::store;
+  };
+  return function.insts.size() <= kMany && std::ranges::count_if(function.insts, accesses) <= kMostAccesses;
+}
+
 std::optional<NearAccess> near_access(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
   const analysis::LanePattern& pattern = c.pattern(access.address);
-  if (pattern.kind != LanePatternKind::offset32 || access.space == ir::Space::local) return std::nullopt;
+  if (pattern.kind != LanePatternKind::offset32 || access.space == ir::Space::local ||
+      !chooses_at_run_time(c.function()))
+    return std::nullopt;
   const analysis::LanePattern& index = c.pattern(pattern.index);
   if (!has_testable_sum(c, pattern.index)) return std::nullopt;
   analysis::LanePattern near;

@@ -51,6 +51,10 @@ struct Access {
   bool masks_natively() const;
 };
 
+/// True if accesses of the function may test at run time how their lanes lie. Each test adds blocks, for
+/// which the code generator takes more than linear time: functions with many accesses go without.
+bool chooses_at_run_time(const ir::Function& function);
+
 /// An access with 32-bit indices that have known differences: a few vectors, unless the index wraps.
 struct NearAccess {
   Access access;      ///< as if no index wraps

@@ -31,7 +31,8 @@ struct Group {
 bool can_pack(const Access& access, const LanePointers& pointers) {
   const Context& c = access.context;
   return !c.full() && c.specialisation().isa == Isa::avx512 && access.count == 1 &&
-         access.element_bytes >= 4 && pointers.scale > 0 && access.element_bytes % pointers.scale == 0;
+         access.element_bytes >= 4 && pointers.scale > 0 && access.element_bytes % pointers.scale == 0 &&
+         chooses_at_run_time(c.function());
 }
 
 unsigned group_lanes(const Access& access, const LanePointers& pointers) {
