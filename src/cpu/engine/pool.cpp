@@ -145,13 +145,11 @@ void Scheduler::thread_main(GroupId id) {
                        : id == GroupId::copy  ? "quern-copy"
                        : id == GroupId::host  ? "quern-host"
                                               : "quern-value");
-  Section section(*this);
   for (;;) {
-    Task task = wait_for_task(id, section);
-    section.outside([&] {
-      execute(task);
-      if (task.again) std::this_thread::sleep_for(kValueInterval);
-    });
+    Task task = wait_for_task(id);
+    execute(task);
+    if (task.again) std::this_thread::sleep_for(kValueInterval);
+    const Section section(*this);
     --groups_[id].busy;
     if (task.lent) --groups_[id].lent;
     finish(task);
@@ -166,7 +164,8 @@ std::optional<Task> Scheduler::take_stranded() {
   return std::nullopt;
 }
 
-Task Scheduler::wait_for_task(GroupId id, Section& section) {
+Task Scheduler::wait_for_task(GroupId id) {
+  Section section(*this);
   for (;;) {
     const bool last = id == GroupId::value;  // the value that it looks at may be what the others will write
     std::optional<Task> task = last ? std::nullopt : runnable_.take(id);

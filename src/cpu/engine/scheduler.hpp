@@ -139,7 +139,7 @@ class Scheduler {
   void finish(Task& task) QUERN_REQUIRES(mutex_);
   void thread_main(GroupId id);
   std::optional<Task> take_stranded() QUERN_REQUIRES(mutex_);
-  Task wait_for_task(GroupId id, Section& section) QUERN_REQUIRES(mutex_);
+  Task wait_for_task(GroupId id);
   void poll(GroupId id, Section& section) QUERN_REQUIRES(mutex_);
   void park(GroupId id, Section& section) QUERN_REQUIRES(mutex_);
   void start_thread(GroupId id) QUERN_EXCLUDES(mutex_);
