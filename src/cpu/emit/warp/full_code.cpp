@@ -186,8 +186,9 @@ void FullCode::emit_tests(ir::BlockId block) {
   code_.SetInsertPoint(narrow);
 }
 
-/// i1: the assumption of the analysis.
+/// i1: the assumption of the analysis. After the cuts it may not need one any more.
 llvm::Value* FullCode::holds(ir::Value assumed) {
+  if (!plan_.full.assumed[assumed]) return code_.getTrue();
   const ir::Op op = inst(assumed).op;
   return op == ir::Op::sext || op == ir::Op::zext ? widening_holds(assumed) : division_holds(assumed);
 }
