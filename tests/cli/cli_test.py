@@ -510,7 +510,7 @@ extern "C" __global__ void busy(long long nanoseconds, long long* x) {
         self.assertEqual(seen, "")
 
     def test_long_generation_of_machine_code_is_shown_with_the_size_of_the_kernel(self):
-        lines = "".join(f"  x[{i}] = sinf(x[{i}] * {i}.5f) + powf(x[{i + 1}], x[{i + 2}]);\n" for i in range(24))
+        lines = "".join(f"  x[{i}] = sinf(x[{i}] * {i}.5f) + powf(x[{i + 1}], x[{i + 2}]);\n" for i in range(48))
         self.path("large.cu").write_text('extern "C" __global__ void large(float* x) {\n' + lines + "}\n")
         words = ("run", "large.cu", "zeros(128, float32)", "--grid", "1", "--block", "1")
         seen, out = self.run_on_terminal(*words)
