@@ -89,8 +89,8 @@ struct WorkerState {
   std::uint32_t reserved3 = 0;
   void* team = nullptr;  ///< the warps of the running block if the dispatcher runs them (warps.cpp)
   PendingWindow pending[kPendingWindows];
-  /// Of stores that test whether their lanes write neighbours: executions that are not tested any more, by
-  /// the number of the address modulo kUntestedSlots. Only for speed: any value is right.
+  /// Counts the executions for which a store does not test whether its lanes write neighbours. The index is
+  /// the number of the store's address modulo kUntestedSlots. Any value gives right results.
   std::uint8_t untested[kUntestedSlots] = {};
 };
 inline constexpr unsigned kRunningWarpBits = 16;

@@ -217,9 +217,8 @@ Rules::Result Rules::pure(const ir::Inst& inst) const {
     if (inst.op != ir::Op::icmp)  // bounds are more precise: they exclude lanes that do not exist
       if (std::optional<LanePattern> lanes = folded_lanes(inst)) return {*std::move(lanes)};
     pattern = linear(inst, bounds.wraps);
-    if (std::optional<Result> quotient = divide_together(inst);
-        quotient && pattern.kind == LanePatternKind::varying)
-      return *std::move(quotient);
+    if (pattern.kind == LanePatternKind::varying)
+      if (std::optional<Result> quotient = divide_together(inst)) return *std::move(quotient);
   }
   if (is_integer(inst.type)) set_range(pattern, bounds.range);
   const bool linear_operands = all_operands(inst, is_linear);

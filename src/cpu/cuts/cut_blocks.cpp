@@ -43,12 +43,11 @@ std::vector<ir::Value> cut_before_assumed_of(ir::Function& function, ir::BlockId
       std::find_if(insts.begin(), insts.end(), [&](ir::Value value) { return assumed[value]; });
   if (first == insts.end()) return {};
   std::vector<ir::Value> together;
-  for (auto it = first; it != insts.end(); ++it) {
-    const auto is_behind = [&](ir::Value operand) {
-      return std::find(first, insts.end(), operand) != insts.end();
-    };
+  const auto is_behind = [&](ir::Value operand) {
+    return std::find(first, insts.end(), operand) != insts.end();
+  };
+  for (auto it = first; it != insts.end(); ++it)
     if (assumed[*it] && std::ranges::none_of(function[*it].args, is_behind)) together.push_back(*it);
-  }
   for (const ir::Value value : together) assumed[value] = false;
   cut(function, id, static_cast<std::size_t>(first - insts.begin()));
   return together;

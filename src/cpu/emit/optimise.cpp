@@ -21,6 +21,7 @@
 #include "cpu/emit/llvm/fatal.hpp"
 #include "cpu/emit/llvm/forward_shared.hpp"
 #include "cpu/emit/llvm/llvm_code.hpp"
+#include "cpu/emit/llvm/llvm_target.hpp"
 #include "cpu/emit/llvm/mask_words.hpp"
 #include "cpu/emit/llvm/masked_ternlog.hpp"
 #include "cpu/emit/llvm/narrow_accesses.hpp"
@@ -137,7 +138,7 @@ Expected<void> narrow_accesses(LlvmCode& code) {
 
 /// For AMD's processors. Measured on Zen 5 (docs/decisions/0057-masked-accesses.md).
 Expected<void> prefetch_masked(LlvmCode& code) {
-  if (!code.machine.getTargetCPU().starts_with("znver")) return {};
+  if (!is_zen(code.machine.getTargetCPU())) return {};
   code.forget_analyses();
   return for_each_function(code, [](llvm::Function& function) { prefetch_masked(function); });
 }

@@ -135,8 +135,10 @@ bool multiplies_bytes(Isa isa, bool portable) {
   return isa == Isa::avx512 && is_for_host(isa, portable) && host_cpu().has_vnni;
 }
 
+bool is_zen(llvm::StringRef cpu) { return cpu.starts_with("znver"); }
+
 bool fills_first_cache(Isa isa, bool portable) {
-  return is_for_host(isa, portable) && host_cpu().name.starts_with("znver");
+  return is_for_host(isa, portable) && is_zen(host_cpu().name);
 }
 
 void set_function_attributes(llvm::Function& function, Isa isa) {

@@ -20,6 +20,9 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_l
 /// True if that machine multiplies bytes and adds four products to a word by one instruction (AVX-512 VNNI).
 bool multiplies_bytes(Isa isa, bool portable);
 
+/// True if LLVM's name of a processor is that of a Zen core (AMD).
+bool is_zen(llvm::StringRef cpu);
+
 /// True if that machine has as many lines under way to the first cache as to the second (AMD's processors).
 bool fills_first_cache(Isa isa, bool portable);
 

@@ -26,7 +26,7 @@ constexpr std::uint64_t kBlocksAheadBytes = std::uint64_t{16} << 10;
 constexpr std::uint64_t kMostBlocksAhead = 8;
 /// Strides of a grid that are prefetched in a loop. Measured: 16 is better than 8 or 32.
 constexpr std::uint64_t kStridesAhead = 16;
-/// Where lanes have parted, an iteration takes long.
+/// The code prefetches one iteration ahead where lanes have parted, since such an iteration takes long.
 constexpr std::uint64_t kPartedRoundsAhead = 1;
 
 /// The latency of memory, in iterations of the loop. Measured. `copies`: strides in an iteration.
@@ -161,7 +161,7 @@ std::optional<Prefetcher::Advance> Prefetcher::advance_of(ir::Value value, std::
   }
 }
 
-/// How the lanes of a load walk: nothing if they have no fixed distances.
+/// Describes how the lanes of a load move through memory. Returns nothing if their distances are not fixed.
 std::optional<Prefetcher::Walk> Prefetcher::walk_of(ir::Value address) const {
   const analysis::LanePattern& where = pattern(address);
   if (where.kind == analysis::LanePatternKind::affine) return Walk{where, address, 1};

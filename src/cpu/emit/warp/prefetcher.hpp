@@ -30,7 +30,7 @@ class Prefetcher : private BodyPart {
   void emit(ir::Value load);
 
  private:
-  /// Of the version being emitted.
+  /// Returns the analysis of the version being emitted.
   const analysis::Analysis& facts() const { return plan_.facts(body_.version); }
   struct Walk {
     analysis::LanePattern lanes;  ///< affine, in bytes
