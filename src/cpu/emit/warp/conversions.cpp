@@ -65,7 +65,7 @@ Conversions::MaskedValues Conversions::masked_values_on(ir::BlockId block,
 }
 
 /// In masked code with all lanes running: returns `value` in the representation of full code. If full code
-/// assumes more about the value than is known here, adds a test of that to `holds`.
+/// assumes more about the value than is known here, adds tests of that to `holds`.
 llvm::Value* Conversions::full_from_masked(ir::Value value, std::map<ir::Value, llvm::Value*>& done,
                                            llvm::Value*& holds) {
   if (const auto found = done.find(value); found != done.end()) return found->second;
@@ -74,22 +74,62 @@ llvm::Value* Conversions::full_from_masked(ir::Value value, std::map<ir::Value, 
   llvm::Value*& result = done[value];
   if (!wanted.scalar()) return result = values_.as_kept(value, false);
   if (have.kind == LanePatternKind::undefined) return result = values_.as_kept(value, true);
-  if (have.scalar() && have.kind == wanted.kind && have.terms == wanted.terms && same_base(have, wanted))
-    return result = values_.scalar(value);
+  if (ir::bit_size(inst(value).type) > 1 && (wanted.min > have.min || wanted.max < have.max))
+    require(is_within(value, wanted.min, wanted.max), holds);
+  const bool known = wanted.constant && have.constant != wanted.constant;  // in full code only
+  if (have.scalar() && have.kind == wanted.kind && have.terms == wanted.terms && same_base(have, wanted) &&
+      !known) {
+    result = values_.scalar(value);
+    require_base(value, result, holds);
+    return result;
+  }
 
   llvm::Value* base = slots_.known_constant(Version::full, value);
   if (base == nullptr) base = base_of(wanted, lane0_of(value));
-  done[value] = base;  // `result` may have been moved by the insertion into `done`
+  result = base;
+  require_base(value, base, holds);
   llvm::Value* expected = values_.expand(wanted, inst(value).type, base, [&](ir::Value coefficient) {
     return full_from_masked(coefficient, done, holds);
   });
   llvm::Value* actual = values_.vector(value);
   llvm::Type* words = llvm::VectorType::getInteger(llvm::cast<llvm::VectorType>(actual->getType()));
-  llvm::Value* equal =
-      code_.CreateICmpEQ(code_.CreateBitCast(actual, words), code_.CreateBitCast(expected, words));
-  llvm::Value* all = code_.CreateICmpEQ(masks_.word_of(equal), code_.getInt32(0xffffffffu));
-  holds = holds == nullptr ? all : code_.CreateAnd(holds, all);
+  require(code_.CreateICmpEQ(code_.CreateBitCast(actual, words), code_.CreateBitCast(expected, words)),
+          holds);
   return base;
+}
+
+/// Requires the alignment of the scalar that full code assumes, and numbers that are small enough not to wrap
+/// between the lanes.
+void Conversions::require_base(ir::Value value, llvm::Value* base, llvm::Value*& holds) {
+  const LanePattern& wanted = pattern_in(Version::full, value);
+  const LanePattern& have = pattern(value);
+  if (!base->getType()->isIntegerTy() || llvm::isa<llvm::Constant>(base)) return;
+  const auto number = [&](std::uint64_t n) { return llvm::ConstantInt::get(base->getType(), n); };
+  const std::uint64_t known = have.scalar() ? have.base_align : 1;
+  if (wanted.base_align > known)
+    require(code_.CreateICmpEQ(code_.CreateAnd(base, number(wanted.base_align - 1)), number(0)), holds);
+  const unsigned bits = ir::bit_size(inst(value).type);
+  const bool is_proven = have.kind == LanePatternKind::affine && have.exact;
+  if (wanted.kind != LanePatternKind::affine || !wanted.exact || is_proven || bits != 32) return;
+  constexpr std::uint64_t kSmall = std::uint64_t{1} << 29;
+  require(code_.CreateICmpULT(code_.CreateAdd(base, number(kSmall)), number(2 * kSmall)), holds);
+}
+
+/// Adds to `holds` that the condition is true, in all lanes if it is a vector.
+void Conversions::require(llvm::Value* condition, llvm::Value*& holds) {
+  if (condition->getType()->isVectorTy())
+    condition = code_.CreateICmpEQ(masks_.word_of(condition), code_.getInt32(0xffffffffu));
+  holds = holds == nullptr ? condition : code_.CreateAnd(holds, condition);
+}
+
+/// i1, or a vector of it: the integer is one of min .. max.
+llvm::Value* Conversions::is_within(ir::Value value, std::int64_t min, std::int64_t max) {
+  llvm::Value* const number =
+      pattern(value).kind == LanePatternKind::uniform ? values_.scalar(value) : values_.vector(value);
+  const auto bound = [&](std::int64_t n) {
+    return llvm::ConstantInt::get(number->getType(), static_cast<std::uint64_t>(n), /*IsSigned=*/true);
+  };
+  return code_.CreateAnd(code_.CreateICmpSGE(number, bound(min)), code_.CreateICmpSLE(number, bound(max)));
 }
 
 void Conversions::reenter_full(ir::BlockId block) {

@@ -27,6 +27,9 @@ class Conversions : private BodyPart {
  private:
   llvm::Value* full_from_masked(ir::Value value, std::map<ir::Value, llvm::Value*>& done,
                                 llvm::Value*& holds);
+  void require(llvm::Value* condition, llvm::Value*& holds);
+  void require_base(ir::Value value, llvm::Value* base, llvm::Value*& holds);
+  llvm::Value* is_within(ir::Value value, std::int64_t min, std::int64_t max);
   llvm::Value* base_of(const analysis::LanePattern& pattern, llvm::Value* lane0);
   llvm::Value* lane0_of(ir::Value value);
 
