@@ -22,6 +22,24 @@ QUERN_INLINE void scatter_lanes(const T* values, const std::int64_t* addresses, 
   for_each_lane(mask, [&](unsigned lane) QUERN_INLINE_BODY { write_at(addresses[lane], values[lane]); });
 }
 
+/// Stores the lanes of the mask to consecutive elements, in groups of eight. Lanes that do not run store
+/// elsewhere: their number is as hard to predict as the mask.
+template <class T>
+QUERN_INLINE void store_row(T* to, const T* values, std::uint32_t mask) {
+  constexpr unsigned kGroup = 8;
+  T elsewhere;
+  for (unsigned first = 0; mask != 0; first += kGroup, mask >>= kGroup) {
+    if ((mask & 0xff) == 0xff) {
+      __builtin_memcpy(to + first, values + first, kGroup * sizeof(T));
+    } else if ((mask & 0xff) != 0) {
+      for (unsigned lane = 0; lane < kGroup; ++lane) {
+        T* const place = (mask >> lane & 1) != 0 ? to + first + lane : &elsewhere;
+        write_at(reinterpret_cast<std::int64_t>(place), values[first + lane]);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" {
@@ -83,6 +101,15 @@ QUERN_KERNEL_MEMORY static void quern_cpu_scatter_64(const std::uint64_t* values
   scatter_lanes(values, addresses, mask);
 }
 
+QUERN_KERNEL_MEMORY static void quern_cpu_store_row_8(std::uint8_t* to, const std::uint8_t* values,
+                                                      std::uint32_t mask) {
+  store_row(to, values, mask);
+}
+QUERN_KERNEL_MEMORY static void quern_cpu_store_row_16(std::uint16_t* to, const std::uint16_t* values,
+                                                       std::uint32_t mask) {
+  store_row(to, values, mask);
+}
+
 }  // extern "C"
 
 std::span<const Helper> memory_helpers() {
@@ -92,6 +119,7 @@ std::span<const Helper> memory_helpers() {
       QUERN_HELPER(quern_cpu_gather_32_avx2), QUERN_HELPER(quern_cpu_gather_64_avx2),
       QUERN_HELPER(quern_cpu_scatter_8),      QUERN_HELPER(quern_cpu_scatter_16),
       QUERN_HELPER(quern_cpu_scatter_32),     QUERN_HELPER(quern_cpu_scatter_64),
+      QUERN_HELPER(quern_cpu_store_row_8),    QUERN_HELPER(quern_cpu_store_row_16),
   };
   return rows;
 }

@@ -172,8 +172,23 @@ Value* load_masked(const Access& access, llvm::Type* type, Value* pointer, Value
   return slice(c, call, 0, lanes);
 }
 
+bool stores_rows(const Access& access) {
+  return access.masks_natively() ||
+         (access.element_bytes < kWordBytes && access.count == 1 && !ir::is_ordered(access.inst.attr));
+}
+
 void store_masked(const Access& access, Value* values, Value* pointer, Value* mask) {
   Context& c = access.context;
+  if (!access.masks_natively()) {
+    llvm::IRBuilder<>& b = c.builder();
+    const unsigned lanes = lanes_of(mask);
+    Value* const row = scratch(c, memory_vector(access));
+    b.CreateAlignedStore(values, row, llvm::Align(64));
+    Value* const running = b.CreateZExt(b.CreateBitCast(mask, b.getIntNTy(lanes)), b.getInt32Ty());
+    call_helper(c, "quern_cpu_store_row_" + std::to_string(access.element_bytes * 8), b.getVoidTy(),
+                {pointer, row, running}, Touches::anything);
+    return release(c, {row});
+  }
   const unsigned in_register = lanes_in_register(access, lanes_of(mask));
   annotate(access, c.builder().CreateMaskedStore(padded(c, values, in_register), pointer, access.align(),
                                                  padded_mask(c, mask, in_register)));

@@ -19,8 +19,11 @@ llvm::Value* gather_words(const Access& access, const LanePointers& pointers, st
 void scatter(const Access& access, const LanePointers& pointers, std::int64_t displacement,
              llvm::Value* values);
 
+/// True if consecutive elements can be stored under a mask.
+bool stores_rows(const Access& access);
 /// A masked load of a vector of any length; lanes that are not in the mask get zero.
 llvm::Value* load_masked(const Access& access, llvm::Type* type, llvm::Value* pointer, llvm::Value* mask);
+/// Stores the lanes of the mask to consecutive elements. Requires stores_rows(access).
 void store_masked(const Access& access, llvm::Value* values, llvm::Value* pointer, llvm::Value* mask);
 
 /// The windows of an access for which masked vectors are faster than a gather or scatter; none if there are

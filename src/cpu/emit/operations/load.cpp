@@ -95,16 +95,22 @@ Value* mask_of(const Access& access, unsigned index) {
   return access.layout.segments[index].step < 0 ? reverse(c, mask) : mask;
 }
 
-Elements load_contiguous(const Access& access, unsigned index, Value* pointer) {
+/// Where the segment's memory begins.
+Value* start_of(const Access& access, const Segment& segment, Value* pointer) {
+  if (segment.step >= 0) return pointer;
+  return advance(access.context, pointer, -std::int64_t{segment.count - 1} * access.bytes());
+}
+
+/// `unmasked`: all of the segment may be read, whichever lanes run.
+Elements load_contiguous(const Access& access, unsigned index, Value* start, bool unmasked) {
   Context& c = access.context;
   const Segment& segment = access.layout.segments[index];
   llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), segment.count * access.count);
-  if (segment.step < 0) pointer = advance(c, pointer, -std::int64_t{segment.count - 1} * access.bytes());
   Value* wide = nullptr;
-  if (c.full()) {
-    wide = load_one(access, type, pointer);
+  if (unmasked) {
+    wide = load_one(access, type, start);
   } else {
-    wide = load_masked(access, type, pointer, repeat_lanes(c, mask_of(access, index), access.count));
+    wide = load_masked(access, type, start, repeat_lanes(c, mask_of(access, index), access.count));
   }
   return deinterleave(c, segment.step < 0 ? reverse(c, wide) : wide, access.count);
 }
@@ -133,20 +139,70 @@ Value* assemble(const Access& access, const std::vector<Elements>& parts, unsign
   return lanes;
 }
 
-Elements load_segments(const Access& access) {
+/// By segment: where its memory begins. Null for segments with the same memory as an earlier one.
+std::vector<Value*> segment_starts(const Access& access) {
   const std::vector<Value*> bases = base_pointers(access);
-  std::vector<Elements> parts(access.layout.segments.size());
-  for (unsigned index = 0; index < parts.size(); ++index) {
+  std::vector<Value*> starts;
+  for (unsigned index = 0; index < access.layout.segments.size(); ++index) {
     const Segment& segment = access.layout.segments[index];
-    if (segment.same_as != index) continue;
     Value* const pointer = advance(access.context, bases[segment.base], segment.offset);
-    parts[index] =
-        segment.step == 0 ? load_broadcast(access, index, pointer) : load_contiguous(access, index, pointer);
+    starts.push_back(segment.same_as == index ? start_of(access, segment, pointer) : nullptr);
+  }
+  return starts;
+}
+
+Elements load_segments(const Access& access, const std::vector<Value*>& starts, bool unmasked) {
+  std::vector<Elements> parts(starts.size());
+  for (unsigned index = 0; index < parts.size(); ++index) {
+    if (starts[index] == nullptr) continue;
+    parts[index] = access.layout.segments[index].step == 0
+                       ? load_broadcast(access, index, starts[index])
+                       : load_contiguous(access, index, starts[index], unmasked);
   }
   Elements elements;
   for (unsigned element = 0; element < access.count; ++element)
     elements.push_back(assemble(access, parts, element));
   return elements;
+}
+
+// --- segments under masks that the processor does not have
+
+/// True if lanes that do not run may be read with those that do, in the same page.
+bool may_read_pages(const Access& access) {
+  constexpr std::size_t kMostSegments = 4;
+  return access.layout.segments.size() <= kMostSegments && access.space != ir::Space::param &&
+         !ir::is_ordered(access.inst.attr) && chooses_at_run_time(access.context.function());
+}
+
+/// i1: each segment lies in a page, as nearly all do. Then it can be loaded as if all lanes ran, since a page
+/// that one lane may read can be read by all. Starts of segments of which no lane runs become the parameters.
+Value* lie_in_pages(const Access& access, std::vector<Value*>& starts) {
+  constexpr std::uint64_t kPage = 4096;
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  Value* in_pages = b.getTrue();
+  for (unsigned index = 0; index < starts.size(); ++index) {
+    const Segment& segment = access.layout.segments[index];
+    if (starts[index] == nullptr || segment.step == 0) continue;
+    Value* const running = b.CreateAnd(c.mask_bits(), b.getInt32(readers(access.layout, index)));
+    starts[index] = b.CreateSelect(b.CreateICmpNE(running, b.getInt32(0)), starts[index], c.params());
+    Value* const in_page =
+        b.CreateAnd(b.CreatePtrToInt(starts[index], b.getInt64Ty()), b.getInt64(kPage - 1));
+    in_pages = b.CreateAnd(
+        in_pages,
+        b.CreateICmpULE(in_page, b.getInt64(kPage - std::uint64_t{segment.count} * access.bytes())));
+  }
+  return in_pages;
+}
+
+/// `condition` (i1, or null): the layout of `rows` is that of `access`.
+Elements load_in_pages(const Access& access, const Access& rows, Value* condition) {
+  std::vector<Value*> starts = segment_starts(rows);
+  Value* in_pages = lie_in_pages(rows, starts);
+  if (condition != nullptr) in_pages = access.context.builder().CreateAnd(condition, in_pages);
+  return choose_values(
+      access.context, in_pages, [&] { return load_segments(rows, starts, true); },
+      [&] { return load_gathered(access); });
 }
 
 // --- short strides
@@ -239,28 +295,31 @@ bool has_backwards(const Layout& layout) {
   return false;
 }
 
-Elements load_lanes(const Access& access);
-
-/// Loads a few vectors, or gathers if an index wraps.
-Elements load_near(const Access& access, const NearAccess& near) {
-  return choose_values(
-      access.context, near.near, [&] { return load_lanes(near.access); },
-      [&] { return load_gathered(access); });
+/// If lanes run backwards, the elements of a lane still run forwards, so a gather loads them.
+bool has_simple_segments(const Access& access) {
+  return access.layout.kind == LayoutKind::segments && (access.count == 1 || !has_backwards(access.layout));
 }
 
 Elements load_lanes(const Access& access) {
-  const bool full = access.context.full();
-  // If lanes run backwards, the elements of a lane still run forwards, so a gather loads them.
-  const bool simple = access.count == 1 || !has_backwards(access.layout);
-  if (access.layout.kind == LayoutKind::segments && simple && (full || access.masks_natively()))
-    return load_segments(access);
-  if (access.layout.kind == LayoutKind::strided && access.count == 1 && full && access.masks_natively())
+  const bool unmasked = access.context.full(), vectors = unmasked || access.masks_natively();
+  if (has_simple_segments(access)) {
+    if (vectors) return load_segments(access, segment_starts(access), unmasked);
+    if (may_read_pages(access)) return load_in_pages(access, access, nullptr);
+  }
+  if (access.layout.kind == LayoutKind::strided && access.count == 1 && unmasked && access.masks_natively())
     return load_strided(access);
   const Windows windows = access_windows(access);
-  if (!windows.offsets.empty() && (full || windows.distinct)) return load_windows(access, windows);
-  if (access.bases.empty() && (full || access.masks_natively()))
-    if (const std::optional<NearAccess> near = near_access(access)) return load_near(access, *near);
-  return load_gathered(access);
+  if (!windows.offsets.empty() && (unmasked || windows.distinct)) return load_windows(access, windows);
+  if (!access.bases.empty()) return load_gathered(access);
+  // The lanes form segments if no index wraps.
+  const std::optional<NearAccess> near = near_access(access);
+  if (!near || !has_simple_segments(near->access)) return load_gathered(access);
+  const Access& rows = near->access;
+  if (vectors)
+    return choose_values(
+        access.context, near->near, [&] { return load_segments(rows, segment_starts(rows), unmasked); },
+        [&] { return load_gathered(access); });
+  return may_read_pages(rows) ? load_in_pages(access, rows, near->near) : load_gathered(access);
 }
 
 void define_elements(const Access& access, ir::Value value, const Elements& elements) {

@@ -124,7 +124,7 @@ void store_segments(const Access& access, ir::Value store) {
 /// run backwards, the elements of a lane still run forwards.
 bool can_store(const Access& access, const Segment& segment) {
   if (segment.step == 0) return access.context.full();
-  return (segment.step > 0 || access.count == 1) && (access.context.full() || access.masks_natively());
+  return (segment.step > 0 || access.count == 1) && (access.context.full() || stores_rows(access));
 }
 
 bool can_store_segments(const Access& access) {

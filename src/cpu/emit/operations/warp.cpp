@@ -5,6 +5,7 @@
 // register.
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <array>
 #include <optional>
 
 #include "cpu/emit/operations/address.hpp"
@@ -95,6 +96,29 @@ Sources sources_of(Context& context, const ir::Inst& inst) {
   return {b.CreateSelect(valid, from, self), valid};
 }
 
+/// permute() with AVX2: each of four registers is permuted by the low three bits of a lane's number, and the
+/// upper two bits choose between them.
+Value* permute_registers(Context& context, Value* value, Value* from) {
+  constexpr unsigned kLanes = 8, kRegisters = kWarpSize / kLanes;
+  llvm::IRBuilder<>& b = context.builder();
+  std::array<Value*, kRegisters> result{};
+  for (unsigned at = 0; at < kRegisters; ++at) {
+    Value* const lanes = slice(context, from, at * kLanes, kLanes);
+    std::array<Value*, kRegisters> permuted{};
+    for (unsigned of = 0; of < kRegisters; ++of)
+      permuted[of] = b.CreateIntrinsic(Intrinsic::x86_avx2_permd, {},
+                                       {slice(context, value, of * kLanes, kLanes), lanes});
+    // A blend tests the sign.
+    const auto bit = [&](unsigned which) {
+      llvm::Type* const type = lanes->getType();
+      return b.CreateICmpSLT(b.CreateShl(lanes, bits(type, 31 - which)), bits(type, 0));
+    };
+    result[at] = b.CreateSelect(bit(4), b.CreateSelect(bit(3), permuted[3], permuted[2]),
+                                b.CreateSelect(bit(3), permuted[1], permuted[0]));
+  }
+  return concat(context, result);
+}
+
 /// Lane l of the result is lane from[l] of `value`.
 Value* permute(Context& context, Value* value, Value* from) {
   llvm::IRBuilder<>& b = context.builder();
@@ -107,6 +131,7 @@ Value* permute(Context& context, Value* value, Value* from) {
                                                {low, slice(context, from, 16, 16), high})};
     return concat(context, halves);
   }
+  if (context.specialisation().isa == Isa::avx2) return permute_registers(context, value, from);
   Value* const in = spill(context, value);
   Value* const lanes = spill(context, from);
   Value* const out = scratch(context, value->getType());
