@@ -112,6 +112,7 @@ std::span<const Pass> pass_list() {
       {"remove_dead", Form::builder, &builder<lower::remove_dead>},
       {"settle_nan_bits", Form::builder, &builder<lower::settle_nan_bits>},
       {"merge_chains", Form::builder, &builder<lower::merge_chains>},
+      {"merge_stores", Form::builder, &builder<lower::merge_stores>},
       {"close_loops", Form::builder, &builder<lower::close_loops>},
       {"number_all", Form::builder, &builder<lower::number_all>},
       {"interleave_local", Form::builder, &builder<lower::interleave_local>},

@@ -143,6 +143,7 @@ struct Attributes {
   bool settles_all = false;  ///< all these updates; otherwise those of the addresses that this accesses
   /// for a vote or shuffle: all its lanes run it at the same time, so it does not wait for lanes
   bool together = false;
+  friend bool operator==(const Attributes&, const Attributes&) = default;
 };
 /// True if the access is volatile, or has an order that other threads may rely on.
 constexpr bool is_ordered(const Attributes& attributes) noexcept {

@@ -44,6 +44,10 @@ void settle_nan_bits(FunctionBuilder& builder);
 /// Merges a block with its only successor if the block is that successor's only predecessor.
 void merge_chains(FunctionBuilder& builder);
 
+/// Merges stores to one address at the ends of both sides of a branch, and replaces the branch by choices if
+/// its sides are then empty.
+void merge_stores(FunctionBuilder& builder);
+
 /// Loop-closed form: a value used outside its loop goes through a phi in the loop's exit block.
 void close_loops(FunctionBuilder& builder);
 

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// if (c) out[i] = a; else out[i] = b;
+//
+// becomes out[i] = c ? a : b. NVRTC keeps both stores. On the CPU device the lanes of a warp would part, and
+// store under masks.
+#include <algorithm>
+#include <vector>
+
+#include "cpu/lower/ssa/passes.hpp"
+
+namespace quern::cpu::lower {
+namespace {
+
+using ir::BlockId;
+using ir::Op;
+using ir::Value;
+
+class Merger {
+ public:
+  explicit Merger(FunctionBuilder& builder) : builder_(builder), function_(builder.function) {}
+
+  /// Returns whether it merged any.
+  bool run() {
+    bool merged = false;
+    for (BlockId test = 0; test < function_.blocks.size(); ++test) {
+      if (!parts_and_joins(test)) continue;
+      const std::vector<BlockId> sides = function_.blocks[test].succs;
+      if (store_of_both(sides) == ir::kNone) continue;
+      const BlockId join = join_of(sides);
+      std::vector<Value> stores;
+      for (Value last = store_of_both(sides); last != ir::kNone; last = store_of_both(sides)) {
+        take_store(sides, join);
+        stores.push_back(last);
+      }
+      std::vector<Value>& insts = function_.blocks[join].insts;
+      insts.insert(insts.begin() + count_phis(join), stores.rbegin(), stores.rend());
+      choose_without_branch(test, sides, join);
+      merged = true;
+    }
+    return merged;
+  }
+
+ private:
+  /// True if the block ends in a branch to two sides that lead to one block.
+  bool parts_and_joins(BlockId test) const {
+    const ir::Block& block = function_.blocks[test];
+    if (block.succs.size() != 2 || block.succs[0] == block.succs[1]) return false;
+    const std::vector<BlockId>& next = function_.blocks[block.succs[0]].succs;
+    return next.size() == 1 && next[0] != test && std::ranges::all_of(block.succs, [&](BlockId side) {
+             return function_.blocks[side].preds.size() == 1 && function_.blocks[side].succs == next;
+           });
+  }
+
+  std::ptrdiff_t count_phis(BlockId block) const {
+    const std::vector<Value>& insts = function_.blocks[block].insts;
+    return std::ranges::find_if_not(insts, [&](Value value) { return function_[value].op == Op::phi; }) -
+           insts.begin();
+  }
+
+  /// The last instruction before the branch, or ir::kNone.
+  Value last_of(BlockId side) const {
+    const std::vector<Value>& insts = function_.blocks[side].insts;
+    return insts.size() < 2 ? ir::kNone : insts[insts.size() - 2];
+  }
+
+  /// The store at the end of the first side, if both end with stores that differ in their values only.
+  Value store_of_both(const std::vector<BlockId>& sides) const {
+    const Value first = last_of(sides[0]), second = last_of(sides[1]);
+    if (first == ir::kNone || second == ir::kNone) return ir::kNone;
+    const ir::Inst &a = function_[first], &b = function_[second];
+    if (a.op != Op::store || b.op != Op::store || ir::is_ordered(a.attr) || a.attr != b.attr ||
+        a.imm != b.imm || a.args.size() != b.args.size() || a.args[0] != b.args[0])
+      return ir::kNone;
+    for (std::size_t i = 1; i < a.args.size(); ++i)
+      if (function_[a.args[i]].type != function_[b.args[i]].type) return ir::kNone;
+    return first;
+  }
+
+  /// The block with no predecessors but the sides: the one that they lead to, or a new one before it.
+  BlockId join_of(const std::vector<BlockId>& sides) {
+    const BlockId after = function_.blocks[sides[0]].succs[0];
+    if (function_.blocks[after].preds.size() == 2) return after;
+    const BlockId join = builder_.new_block();
+    ir::Inst branch;
+    branch.op = Op::br;
+    branch.location = function_[function_.blocks[sides[0]].insts.back()].location;
+    builder_.append(join, std::move(branch));
+    function_.blocks[join].preds = sides;
+    function_.blocks[join].succs = {after};
+    for (const BlockId side : sides) function_.blocks[side].succs = {join};
+    std::vector<BlockId>& preds = function_.blocks[after].preds;
+    const auto first = std::ranges::find(preds, sides[0]) - preds.begin();
+    const auto second = std::ranges::find(preds, sides[1]) - preds.begin();
+    preds[static_cast<std::size_t>(first)] = join;
+    preds.erase(preds.begin() + second);
+    const std::vector<Value> insts = function_.blocks[after].insts;
+    for (std::ptrdiff_t i = 0; i < count_phis(after); ++i) {
+      const Value phi = insts[static_cast<std::size_t>(i)];
+      const std::vector<Value> args = function_[phi].args;
+      const Value both =
+          joined(join, {args[static_cast<std::size_t>(first)], args[static_cast<std::size_t>(second)]},
+                 function_[phi].location);
+      function_[phi].args[static_cast<std::size_t>(first)] = both;
+      function_[phi].args.erase(function_[phi].args.begin() + second);
+    }
+    return join;
+  }
+
+  /// Removes the last stores of the sides; that of the first side gets phis as its values.
+  void take_store(const std::vector<BlockId>& sides, BlockId join) {
+    const Value merged = last_of(sides[0]), other = last_of(sides[1]);
+    for (std::size_t i = 1; i < function_[merged].args.size(); ++i) {
+      const Value both =
+          joined(join, in_order_of(join, sides, function_[merged].args[i], function_[other].args[i]),
+                 function_[merged].location);
+      function_[merged].args[i] = both;
+    }
+    for (const BlockId side : sides) {
+      std::vector<Value>& insts = function_.blocks[side].insts;
+      insts.erase(insts.end() - 2);
+    }
+    function_[merged].block = join;
+  }
+  std::vector<Value> in_order_of(BlockId join, const std::vector<BlockId>& sides, Value first,
+                                 Value second) const {
+    if (function_.blocks[join].preds[0] == sides[0]) return {first, second};
+    return {second, first};
+  }
+  Value joined(BlockId join, std::vector<Value> values, std::uint32_t location) {
+    if (values[0] == values[1]) return values[0];
+    const ir::Type type = function_[values[0]].type;
+    const Value phi = builder_.append(
+        ir::kNone,
+        {.op = Op::phi, .type = type, .args = std::move(values), .block = join, .location = location});
+    std::vector<Value>& insts = function_.blocks[join].insts;
+    insts.insert(insts.begin() + count_phis(join), phi);
+    return phi;
+  }
+
+  /// If nothing is left of the sides, the phis become choices by the condition of the branch.
+  void choose_without_branch(BlockId test, const std::vector<BlockId>& sides, BlockId join) {
+    if (std::ranges::any_of(sides, [&](BlockId side) { return function_.blocks[side].insts.size() > 1; }))
+      return;
+    ir::Inst& branch = function_[function_.blocks[test].insts.back()];
+    if (branch.op != Op::cond_br) return;
+    const std::size_t taken = function_.blocks[join].preds[0] == sides[0] ? 0 : 1;
+    for (const Value value : function_.blocks[join].insts) {
+      ir::Inst& phi = function_[value];
+      if (phi.op != Op::phi) break;
+      phi.op = Op::select;
+      phi.args = {branch.args[0], phi.args[taken], phi.args[1 - taken]};
+    }
+    branch.op = Op::br;
+    branch.args.clear();
+    function_.blocks[test].succs = {join};
+    function_.blocks[join].preds = {test};
+    for (const BlockId side : sides) function_.blocks[side] = {};
+  }
+
+  FunctionBuilder& builder_;
+  ir::Function& function_;
+};
+
+}  // namespace
+
+void merge_stores(FunctionBuilder& builder) {
+  if (Merger(builder).run()) merge_chains(builder);
+}
+
+}  // namespace quern::cpu::lower
