@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <limits>
 
 #include "harness.hpp"
 
@@ -300,4 +301,126 @@ TEST_CASE("quotients and remainders of neighbours, where warps step over multipl
   compare(std::uint32_t{}, "unsigned", kUnsigned);
   compare(std::int64_t{}, "long long", kLongs);
   compare(std::uint64_t{}, "unsigned long long", kUnsignedLongs);
+}
+
+TEST_CASE("the sign of a remainder is asked for behind a loop, by lanes that came in different ways") {
+  if (!ready()) return;
+  constexpr int kCount = 256;
+  const Kernel kernel = cuda_test::session()
+                            .load_cuda(R"(
+    extern "C" __global__ void k(int first, int divisor, int rounds, const int* in, int* out) {
+      const int i = blockIdx.x * blockDim.x + threadIdx.x, rest = (i + first) % divisor;
+      int sum = 0;
+      for (int k = 0; k < rounds + (int)(threadIdx.x / 48); ++k) sum += in[k * 64 + (rest & 63)];
+      out[i] = rest < 0 ? sum + rest + divisor : 3 * sum + rest;
+    })")
+                            .kernel();
+  std::vector<std::int32_t> in(64 * 8), out(kCount), expected(kCount);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::int32_t>(i * i % 1009);
+  for (const int first : {-300, -100, -16, 0, 70})
+    for (const int divisor : {1000, 300, 64, 7, -500}) {
+      for (int i = 0; i < kCount; ++i) {
+        const int rest = (i + first) % divisor;
+        int sum = 0;
+        for (int k = 0; k < 3 + i % 64 / 48; ++k) sum += in[static_cast<std::size_t>(k * 64 + (rest & 63))];
+        expected[static_cast<std::size_t>(i)] = rest < 0 ? sum + rest + divisor : 3 * sum + rest;
+      }
+      kernel({.grid = kCount / 64, .block = 64})(first, divisor, 3, In(in), Out(out));
+      CHECK_MESSAGE(out == expected, first, " by ", divisor);
+    }
+}
+
+TEST_CASE("one divisor, of which every lane asks whether it is negative, before and behind a loop") {
+  if (!ready()) return;
+  constexpr int kCount = 64;
+  const Kernel kernel = cuda_test::session()
+                            .load_cuda(R"(
+    typedef long long s64;
+    __device__ __forceinline__ bool is_opposite(s64 a, s64 b) { return b < 0 ? a > 0 : a < 0; }
+    extern "C" __global__ void k(s64 n, int d, s64* quotients, s64* remainders, int* sums) {
+      const int i = blockIdx.x * blockDim.x + threadIdx.x;
+      int sum = 0;
+      for (int j = 0; j < i; j++) sum = d + j;
+      s64 quotient = i / n;
+      if (is_opposite(i, n) && quotient * n != i) --quotient;
+      if (quotient > 5) sum = 1;
+      s64 far = (100 * i - 3) / n;
+      if (is_opposite(100 * i - 3, n) && far * n != 100 * i - 3) --far;
+      s64 rest = d % n;
+      if (rest != 0 && is_opposite(rest, n)) rest += n;
+      quotients[i] = 1000 * quotient + far;
+      remainders[i] = rest;
+      sums[i] = sum;
+    })")
+                            .kernel();
+  for (const std::int64_t n : {7, -7, 1000, -1000, 1, -1}) {
+    std::vector<std::int64_t> quotients(kCount), remainders(kCount), got[2] = {quotients, quotients};
+    std::vector<std::int32_t> sums(kCount), got_sums(kCount);
+    const auto down = [n](std::int64_t a) { return a / n - (a % n != 0 && (a < 0) != (n < 0) ? 1 : 0); };
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const auto number = static_cast<std::int64_t>(i);
+      quotients[i] = 1000 * down(number) + down(100 * number - 3);
+      remainders[i] = 3 - down(3) * n;
+      sums[i] = down(number) > 5 ? 1 : number == 0 ? 0 : static_cast<std::int32_t>(3 + number - 1);
+    }
+    kernel({.grid = 2, .block = 32})(n, std::int32_t{3}, Out(got[0]), Out(got[1]), Out(got_sums));
+    CHECK_MESSAGE(got[0] == quotients, n);
+    CHECK_MESSAGE(got[1] == remainders, n);
+    CHECK_MESSAGE(got_sums == sums, n);
+  }
+}
+
+TEST_CASE("quotients rounded down and their remainders, as Python has them") {
+  if (!ready()) return;
+  constexpr int kCount = 512;
+  const auto compare = [&]<class T>(T, const char* type) {
+    const Kernel kernel = cuda_test::session()
+                              .load_cuda(std::string(R"(
+      #include <quern/cuda/arithmetic.cuh>
+      typedef )") + type + R"( T;
+      extern "C" __global__ void k(T first, T divisor, T* quotients, T* remainders, T* both) {
+        const int i = blockIdx.x * blockDim.x + threadIdx.x;
+        const T a = first + (T)i;
+        if (i % 3 == 0) quotients[i] = quern::floor_div(a, divisor);
+        else remainders[i] = quern::floor_mod(a, divisor);
+        both[i] = quern::floor_div(a, divisor) * (T)7 + quern::floor_mod(a, divisor);
+      })")
+                              .kernel();
+    const T least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
+    for (const T first :
+         {T{0}, T{5}, static_cast<T>(-300), static_cast<T>(-33), least, static_cast<T>(most - 100)})
+      for (const T divisor : {T{0}, T{1}, static_cast<T>(-1), T{2}, T{7}, static_cast<T>(-7), T{64}, T{100},
+                              static_cast<T>(-100), static_cast<T>(1000), least, most}) {
+        std::vector<T> quotients(kCount), remainders(kCount), both(kCount),
+            got[3] = {quotients, quotients, both};
+        for (int i = 0; i < kCount; ++i) {
+          const T a = static_cast<T>(static_cast<std::make_unsigned_t<T>>(first) + static_cast<unsigned>(i));
+          Wide quotient = 0, rest = 0;
+          if (divisor != 0) {
+            quotient = Wide{a} / divisor;
+            if (quotient * divisor != Wide{a} && (a < 0) != (divisor < 0)) --quotient;
+            rest = Wide{a} - quotient * divisor;
+            if (quotient != static_cast<T>(quotient)) quotient = 0;
+          }
+          const auto at = static_cast<std::size_t>(i);
+          if (i % 3 == 0)
+            quotients[at] = static_cast<T>(quotient);
+          else
+            remainders[at] = static_cast<T>(rest);
+          both[at] = static_cast<T>(static_cast<std::make_unsigned_t<T>>(quotient) * 7u +
+                                    static_cast<std::make_unsigned_t<T>>(rest));
+        }
+        kernel({.grid = kCount / 64, .block = 64})(first, divisor, InOut(got[0]), InOut(got[1]), Out(got[2]));
+        CHECK_MESSAGE(got[0] == quotients, type, " quotients from ", +first, " by ", +divisor);
+        CHECK_MESSAGE(got[1] == remainders, type, " remainders from ", +first, " by ", +divisor);
+        CHECK_MESSAGE(got[2] == both, type, " both from ", +first, " by ", +divisor);
+      }
+  };
+  compare(std::int8_t{}, "signed char");
+  compare(std::uint8_t{}, "unsigned char");
+  compare(std::int16_t{}, "short");
+  compare(std::int32_t{}, "int");
+  compare(std::uint32_t{}, "unsigned");
+  compare(std::int64_t{}, "long long");
+  compare(std::uint64_t{}, "unsigned long long");
 }

@@ -57,6 +57,26 @@ __device__ __forceinline__ void divide_real(T a, T b, T& quotient, T& rest) {
 
 }  // namespace detail
 
+namespace detail {
+
+// The divisor in place of 0 and -1 is 1, with which nothing overflows. There is no branch, so that a warp in
+// which all threads have one quotient is seen to have one.
+template <class T>
+__device__ __forceinline__ T safe_divisor(T b) {
+  if constexpr (T(-1) < T(0))
+    return static_cast<unsigned long long>(b) + 1 < 2 ? T(1) : b;
+  else
+    return b == 0 ? T(1) : b;
+}
+
+// Without a branch on the divisor's sign, by which the compiler would copy the code that follows.
+template <class T>
+__device__ __forceinline__ bool has_other_sign(T number, T divisor) {
+  return (number < 0) != (divisor < 0);
+}
+
+}  // namespace detail
+
 /// a // b. For integers, 0 if b is 0 or if the quotient does not fit; for floats the IEEE result.
 template <class T>
 __device__ __forceinline__ T floor_div(T a, T b) {
@@ -66,14 +86,14 @@ __device__ __forceinline__ T floor_div(T a, T b) {
     detail::divide_real(a, b, quotient, remainder);
     return quotient;
   } else {
-    if (b == 0) return 0;
+    const T divisor = detail::safe_divisor(b);
+    T quotient = a / divisor;
     if constexpr (T(-1) < T(0)) {
-      if (b == -1) return a == T(T(1) << (8 * sizeof(T) - 1)) ? T(0) : T(-a);
-      const T quotient = a / b;
-      return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-    } else {
-      return a / b;
+      quotient -= (T(quotient * divisor) != a) & detail::has_other_sign(a, divisor) ? 1 : 0;
+      const T negative = quotient == T(T(1) << (8 * sizeof(T) - 1)) ? T(0) : T(-quotient);
+      quotient = b == -1 ? negative : quotient;
     }
+    return b == 0 ? T(0) : quotient;
   }
 }
 
@@ -86,14 +106,12 @@ __device__ __forceinline__ T floor_mod(T a, T b) {
     detail::divide_real(a, b, quotient, remainder);
     return remainder;
   } else {
-    if (b == 0) return 0;
-    if constexpr (T(-1) < T(0)) {
-      if (b == -1) return 0;
-      const T remainder = a % b;
-      return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
-    } else {
-      return a % b;
-    }
+    const T divisor = detail::safe_divisor(b);
+    const T remainder = a % divisor;
+    if constexpr (T(-1) < T(0))
+      return (remainder != 0) & detail::has_other_sign(remainder, divisor) ? remainder + divisor : remainder;
+    else
+      return remainder;
   }
 }
 

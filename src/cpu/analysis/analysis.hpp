@@ -89,11 +89,12 @@ enum class Assumption : std::uint8_t {
   /// coefficients sign- (zero-) extended to 64 bits, base + terms is a signed (unsigned) 32-bit number in
   /// every running lane.
   /// Also assumes of divisions of affine values by a uniform one that all lanes have the same quotient,
-  /// dividends that are not negative, and a positive divisor, as signed numbers. They are marked and tested
-  /// as well. Also assumes of joins after regular branches (regular.hpp) that all lanes arrive over one edge
-  /// at the same time: their affine phis stay affine and are marked in Analysis::together. Full code may
-  /// assume that of any phi, since its lanes run together; control returns from masked code only if the
-  /// values agree.
+  /// dividends that are not negative, and a positive divisor, as signed numbers; and where the
+  /// sign of such a number is asked for, that it is not negative. They are marked and tested as well (a
+  /// division again where its remainder is computed from the quotient). Also assumes of joins after regular
+  /// branches (regular.hpp) that all lanes arrive over one edge at the same time: their affine phis stay
+  /// affine and are marked in Analysis::together. Full code may assume that of any phi, since its lanes run
+  /// together; control returns from masked code only if the values agree.
   optimistic,
   /// Assumes that the lanes of the warp do not run in lockstep: some may be iterations of a loop ahead of
   /// others. Only values that would be the same at any time are uniform or affine. Irreducible control flow
@@ -111,7 +112,7 @@ struct Analysis {
   std::vector<Loop> loops;              ///< outer before inner
   std::vector<std::uint32_t> loop_of;   ///< by BlockId: innermost loop or ir::kNone
   std::vector<bool>
-      assumed;  ///< by ir::Value: a widening or division whose pattern depends on Assumption::optimistic
+      assumed;  ///< by ir::Value: its pattern depends on Assumption::optimistic, which must be tested before
   std::vector<bool> together;  ///< by ir::Value: a phi whose pattern holds only if the lanes arrive together
   std::vector<bool> divergent_branch;  ///< by BlockId: lanes may leave it to different successors
   /// By BlockId: it may run with fewer than all live lanes of the warp. Lanes on their way to the end that do

@@ -44,6 +44,24 @@ bool is_likely_above(const LanePattern& divisor, std::int64_t span) {
          (*divisor.constant > static_cast<std::uint64_t>(span) && *divisor.constant % kWarpSize == 0);
 }
 
+bool is_division(ir::Op op) {
+  return op == ir::Op::udiv || op == ir::Op::sdiv || op == ir::Op::urem || op == ir::Op::srem;
+}
+
+/// By value: it is a dividend or a divisor, or is widened to one.
+std::vector<bool> find_numbers_of_divisions(const ir::Function& function) {
+  std::vector<bool> found(function.insts.size(), false);
+  for (const ir::Inst& inst : function.insts) {
+    if (!is_division(inst.op)) continue;
+    for (const ir::Value arg : inst.args) {
+      found[arg] = true;
+      const ir::Inst& number = function[arg];
+      if (number.op == ir::Op::sext || number.op == ir::Op::zext) found[number.args[0]] = true;
+    }
+  }
+  return found;
+}
+
 bool is_signed(ir::Icmp how) { return how >= ir::Icmp::slt && how <= ir::Icmp::sge; }
 bool is_equality(ir::Icmp how) { return how == ir::Icmp::eq || how == ir::Icmp::ne; }
 
@@ -57,6 +75,7 @@ Rules::Rules(const ir::Module& module, const ir::Function& function, const Speci
       assumption_(assumption),
       patterns_(patterns) {
   for (unsigned d = 0; d < 3; ++d) thread_index_[d] = thread_index_pattern(specialisation, d);
+  if (assumption == Assumption::optimistic) divides_ = find_numbers_of_divisions(function);
 }
 
 std::uint32_t Rules::bits_of(ir::Value value) const { return ir::bit_size(function_[value].type); }
@@ -208,6 +227,8 @@ Rules::Result Rules::pure(const ir::Inst& inst) const {
   const RangeResult bounds = quern::cpu::analysis::range_of(inst, operand_bits(inst), ranges);
   Result result{varying_pattern(bits)};
   LanePattern& pattern = result.pattern;
+  if (std::optional<LanePattern> known = decided(inst)) return {*std::move(known)};
+  if (std::optional<Result> sign = natural_sign(inst)) return *std::move(sign);
   if (inst.op == ir::Op::sext || inst.op == ir::Op::zext) {
     result = widen(inst);
   } else if (all_operands(inst,
@@ -219,6 +240,7 @@ Rules::Result Rules::pure(const ir::Inst& inst) const {
     pattern = linear(inst, bounds.wraps);
     if (pattern.kind == LanePatternKind::varying)
       if (std::optional<Result> quotient = divide_together(inst)) return *std::move(quotient);
+    if (std::optional<Result> rest = rest_of_division(inst)) return *std::move(rest);
   }
   if (is_integer(inst.type)) set_range(pattern, bounds.range);
   const bool linear_operands = all_operands(inst, is_linear);
@@ -411,9 +433,8 @@ std::optional<Rules::Result> Rules::widen_affine(const ir::Inst& inst, const Ope
 /// uniform, and the remainders have the distances of the dividends. The dividends are assumed to be not
 /// negative and the divisor to be positive, as signed numbers.
 std::optional<Rules::Result> Rules::divide_together(const ir::Inst& inst) const {
+  if (!is_division(inst.op) || assumption_ != Assumption::optimistic) return std::nullopt;
   const bool remainder = inst.op == ir::Op::urem || inst.op == ir::Op::srem;
-  const bool divides = remainder || inst.op == ir::Op::udiv || inst.op == ir::Op::sdiv;
-  if (!divides || assumption_ != Assumption::optimistic) return std::nullopt;
   const LanePattern& a = patterns_[inst.args[0]];
   const LanePattern& b = patterns_[inst.args[1]];
   const std::uint32_t bits = ir::bit_size(inst.type);
@@ -427,6 +448,70 @@ std::optional<Rules::Result> Rules::divide_together(const ir::Inst& inst) const 
   const std::int64_t most = std::max<std::int64_t>(a.max, 0);
   set_range(result.pattern, {0, remainder && b.max > 0 ? std::min(most, b.max - 1) : most});
   return result;
+}
+
+/// Compilers write `a % b` as `a - a / b * b` where they have the quotient.
+std::optional<Rules::Result> Rules::rest_of_division(const ir::Inst& inst) const {
+  const ir::Value division = divided_for(function_, inst);
+  if (division == ir::kNone || power_of_two(function_[division]).scalar()) return std::nullopt;
+  ir::Inst remainder = function_[division];
+  remainder.op = remainder.op == ir::Op::udiv ? ir::Op::urem : ir::Op::srem;
+  return divide_together(remainder);
+}
+
+/// Assumes where the sign of a number of a division is asked for, or of that number xor another, that it is
+/// not negative in any lane: divisions are assumed to have such numbers, and where they are rounded down, the
+/// signs decide whether the result is adjusted.
+std::optional<Rules::Result> Rules::natural_sign(const ir::Inst& inst) const {
+  if (divides_.empty() || inst.args.size() != 2 || bits_of(inst.args[0]) < 32) return std::nullopt;
+  const LanePattern& other = patterns_[inst.args[1]];
+  if (!other.constant || other.kind != LanePatternKind::uniform || range_of(patterns_[inst.args[0]]).min >= 0)
+    return std::nullopt;
+  const std::uint32_t bits = bits_of(inst.args[0]);
+  const std::int64_t constant = sign_extend(*other.constant, bits_of(inst.args[1]));
+  std::optional<std::uint64_t> answer;
+  if (inst.op == ir::Op::lshr || inst.op == ir::Op::ashr) {
+    if (constant == bits - 1) answer = 0;
+  } else if (inst.op == ir::Op::icmp && !is_equality(inst.attr.icmp) && (constant == 0 || constant == -1)) {
+    const int decided = decide(inst.attr.icmp, {0, full_range(bits).max}, {constant, constant});
+    if (decided >= 0) answer = static_cast<std::uint64_t>(decided);
+  }
+  if (!answer) return std::nullopt;
+  const auto is_likely_natural = [&](ir::Value number) {
+    const LanePattern& pattern = patterns_[number];
+    if (pattern.min >= 0) return true;
+    const bool testable = pattern.kind == LanePatternKind::uniform ? !pattern.constant.has_value()
+                                                                   : dividend_span(pattern).has_value();
+    return divides_[number] && testable;
+  };
+  const std::vector<ir::Value> numbers = numbers_of_sign(function_, inst);
+  if (!std::ranges::all_of(numbers, is_likely_natural)) return std::nullopt;
+  return Result{constant_pattern(ir::bit_size(inst.type), *answer), true};
+}
+
+/// The result if one operand alone decides it: the taken side of a choice whose condition is known, false of
+/// a conjunction. The condition may be assumed, and masked code, in which it is not, returns to full code
+/// with the other side if that has the same terms: exactness and alignment, which are not tested then, are
+/// those of both.
+std::optional<LanePattern> Rules::decided(const ir::Inst& inst) const {
+  const auto known = [&](std::size_t which) -> std::optional<std::uint64_t> {
+    const LanePattern& pattern = patterns_[inst.args[which]];
+    return pattern.kind == LanePatternKind::uniform ? pattern.constant : std::nullopt;
+  };
+  if (inst.op == ir::Op::select) {
+    const std::optional<std::uint64_t> condition = known(0);
+    if (!condition) return std::nullopt;
+    LanePattern taken = patterns_[inst.args[*condition != 0 ? 1 : 2]];
+    const LanePattern& other = patterns_[inst.args[*condition != 0 ? 2 : 1]];
+    taken.exact &= other.exact;
+    if (!taken.constant) taken.base_align = std::min(taken.base_align, other.base_align);
+    return taken;
+  }
+  if (inst.op != ir::Op::and_ && inst.op != ir::Op::or_) return std::nullopt;
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  const std::uint64_t strongest = inst.op == ir::Op::and_ ? 0 : truncate(~std::uint64_t{0}, bits);
+  if (known(0) != strongest && known(1) != strongest) return std::nullopt;
+  return constant_pattern(bits, strongest);
 }
 
 /// Folds the operation if every operand is known in every lane.

@@ -43,6 +43,9 @@ class Rules {
   Result widen(const ir::Inst& inst) const;
   std::optional<Result> widen_affine(const ir::Inst& inst, const Operand& from) const;
   std::optional<Result> divide_together(const ir::Inst& inst) const;
+  std::optional<Result> rest_of_division(const ir::Inst& inst) const;
+  std::optional<Result> natural_sign(const ir::Inst& inst) const;
+  std::optional<LanePattern> decided(const ir::Inst& inst) const;
   bool extend_terms(LanePattern& pattern, std::uint32_t from, std::uint32_t to, bool sign) const;
   std::optional<LanePattern> folded_lanes(const ir::Inst& inst) const;
   void set_base_facts(const ir::Inst& inst, LanePattern& pattern) const;
@@ -54,6 +57,7 @@ class Rules {
   Assumption assumption_;
   const std::vector<LanePattern>& patterns_;
   std::array<LanePattern, 3> thread_index_;
+  std::vector<bool> divides_;  ///< by value: it is a dividend or a divisor. Empty unless optimistic
 };
 
 }  // namespace quern::cpu::analysis

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cpu/analysis/algebra.hpp"
+
 namespace quern::cpu::cuts {
 namespace {
 
@@ -34,9 +36,28 @@ ir::BlockId cut(ir::Function& function, ir::BlockId id, std::size_t at) {
   return rest;
 }
 
-/// Cuts `id` before its first assumed widening. Returns the assumed widenings whose operands are known at the
-/// cut; they are tested together.
-std::vector<ir::Value> cut_before_assumed_of(ir::Function& function, ir::BlockId id,
+/// The operands of the test of an assumed value.
+std::vector<ir::Value> tested_operands(const ir::Function& function, const Analysis& facts,
+                                       ir::Value assumed) {
+  const ir::Inst& inst = function[assumed];
+  switch (inst.op) {
+    case ir::Op::icmp:
+    case ir::Op::lshr:
+    case ir::Op::ashr: {
+      std::vector<ir::Value> numbers = analysis::numbers_of_sign(function, inst);
+      std::erase_if(numbers, [&](ir::Value number) { return facts.patterns[number].min >= 0; });
+      return numbers;
+    }
+    case ir::Op::isub:
+      return function[analysis::divided_for(function, inst)].args;
+    default:
+      return inst.args;
+  }
+}
+
+/// Cuts `id` before its first assumed value. Returns the assumed values whose tested operands are known at
+/// the cut; they are tested together.
+std::vector<ir::Value> cut_before_assumed_of(ir::Function& function, ir::BlockId id, const Analysis& facts,
                                              std::vector<bool>& assumed) {
   const std::vector<ir::Value>& insts = function.blocks[id].insts;
   const auto first =
@@ -47,7 +68,8 @@ std::vector<ir::Value> cut_before_assumed_of(ir::Function& function, ir::BlockId
     return std::find(first, insts.end(), operand) != insts.end();
   };
   for (auto it = first; it != insts.end(); ++it)
-    if (assumed[*it] && std::ranges::none_of(function[*it].args, is_behind)) together.push_back(*it);
+    if (assumed[*it] && std::ranges::none_of(tested_operands(function, facts, *it), is_behind))
+      together.push_back(*it);
   for (const ir::Value value : together) assumed[value] = false;
   cut(function, id, static_cast<std::size_t>(first - insts.begin()));
   return together;
@@ -139,7 +161,7 @@ void cut_before_assumed(ir::Function& function, Plan& plan, const Specialisation
   if (!plan.has_full) return;
   std::vector<bool> assumed = plan.uncut.assumed;
   for (ir::BlockId id = 0; id < function.blocks.size(); ++id) {
-    std::vector<ir::Value> tested = cut_before_assumed_of(function, id, assumed);
+    std::vector<ir::Value> tested = cut_before_assumed_of(function, id, plan.uncut, assumed);
     plan.tested.resize(function.blocks.size());
     plan.barrier.resize(function.blocks.size(), ir::kNone);
     if (tested.empty()) continue;

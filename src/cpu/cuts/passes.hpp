@@ -34,7 +34,7 @@ Expected<void> analyse_uncut(ir::Function& function, Plan& plan, const Specialis
 /// Decides how many warps run in lockstep (Plan::gang).
 void choose_gangs(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// Cuts blocks before assumed widenings. The end of the first part tests these (Plan::tested).
+/// Cuts blocks before assumed values. The end of the first part tests these (Plan::tested).
 void cut_before_assumed(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Cuts blocks where the warps of the gang, or their lanes, may diverge: each such branch becomes a separate

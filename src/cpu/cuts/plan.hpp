@@ -30,7 +30,7 @@ struct Plan {
   bool has_full = false;
   bool has_barriers = false;
   std::vector<std::vector<ir::Value>>
-      tested;                      ///< by BlockId: widenings to test at its end, which is a br (full version)
+      tested;  ///< by BlockId: assumed values to test at its end, which is a br (full version)
   std::vector<ir::Value> barrier;  ///< by BlockId: the barrier before its br, or ir::kNone
   std::vector<bool> ends;  ///< by BlockId: lanes that reach it have no further effect before ret or exit
   std::vector<bool> masked_needed;  ///< by BlockId: it has a masked version

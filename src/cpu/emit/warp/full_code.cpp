@@ -189,8 +189,34 @@ void FullCode::emit_tests(ir::BlockId block) {
 /// i1: the assumption of the analysis. After the cuts it may not need one any more.
 llvm::Value* FullCode::holds(ir::Value assumed) {
   if (!plan_.full.assumed[assumed]) return code_.getTrue();
-  const ir::Op op = inst(assumed).op;
-  return op == ir::Op::sext || op == ir::Op::zext ? widening_holds(assumed) : division_holds(assumed);
+  switch (inst(assumed).op) {
+    case ir::Op::sext:
+    case ir::Op::zext:
+      return widening_holds(assumed);
+    case ir::Op::icmp:
+    case ir::Op::lshr:
+    case ir::Op::ashr:
+      return sign_holds(assumed);
+    case ir::Op::isub:
+      return division_holds(analysis::divided_for(*function_, inst(assumed)));
+    default:
+      return division_holds(assumed);
+  }
+}
+
+/// i1: the numbers whose sign is asked for are not negative in any lane, and do not wrap between the lanes.
+llvm::Value* FullCode::sign_holds(ir::Value question) {
+  llvm::Value* holds = code_.getTrue();
+  for (const ir::Value number : analysis::numbers_of_sign(*function_, inst(question))) {
+    if (pattern(number).min >= 0) continue;
+    const std::int64_t span = analysis::dividend_span(pattern(number)).value_or(0);
+    const std::int64_t most = analysis::full_range(ir::bit_size(inst(number).type)).max;
+    llvm::Value* const first = values_.scalar(number);
+    llvm::Value* const last =
+        llvm::ConstantInt::get(first->getType(), static_cast<std::uint64_t>(most - span));
+    holds = code_.CreateAnd(holds, code_.CreateICmpULE(first, last));
+  }
+  return holds;
 }
 
 /// i1: as signed numbers, the dividends do not wrap and are not negative, the divisor is positive, and the

@@ -42,6 +42,7 @@ class FullCode : private BodyPart {
   llvm::Value* holds(ir::Value assumed);
   llvm::Value* widening_holds(ir::Value widening);
   llvm::Value* division_holds(ir::Value division);
+  llvm::Value* sign_holds(ir::Value question);
   void leave(ir::BlockId block);
 
   Slots& slots_;

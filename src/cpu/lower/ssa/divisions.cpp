@@ -6,9 +6,13 @@
 //   long:    l = sdiv(a, b);                    br after
 //   after:   q = phi(s, l)
 //
+// Where the program needs the remainder, too, it is a second phi, of a - l * b and the same in 32 bits.
+//
 // On the CPU device the lanes of a warp would part, and the emitter makes that choice anyway, for all lanes
 // at once (emit/operations/integer.cpp).
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "cpu/lower/ssa/passes.hpp"
 #include "cpu/lower/ssa/phis.hpp"
@@ -50,14 +54,19 @@ class Matcher {
     if (found.after == ir::kNone || only_successor(found.wide) != found.after || !leads_from(test, found))
       return std::nullopt;
     const std::optional<Operands> tested = tested_operands(condition);
-    if (!tested || !has_only_phi_of(found, *tested)) return std::nullopt;
+    if (!tested || !has_only_phis_of(found, *tested)) return std::nullopt;
     return found;
   }
 
-  /// The result of the division in 64 bits.
-  Value wide_result(const Diamond& found) const {
-    const Value phi = function_.blocks[found.after].insts.front();
+  /// The result in 64 bits that a phi of `after` stands for.
+  Value wide_result(const Diamond& found, Value phi) const {
     return function_[phi].args[index_of(found.after, found.wide)];
+  }
+  std::vector<Value> phis_of(BlockId block) const {
+    std::vector<Value> phis = function_.blocks[block].insts;
+    const auto is_phi = [&](Value value) { return function_[value].op == Op::phi; };
+    phis.erase(std::ranges::find_if_not(phis, is_phi), phis.end());
+    return phis;
   }
   std::size_t index_of(BlockId block, BlockId pred) const {
     const auto& preds = function_.blocks[block].preds;
@@ -83,39 +92,71 @@ class Matcher {
     return function_[value].op == Op::constant && function_[value].imm == number;
   }
 
-  /// The operands of a test whether both are less than 2^32.
+  /// The operands of a test whether both, or the only one that is not widened, are less than 2^32.
   std::optional<Operands> tested_operands(const ir::Inst& condition) const {
     const ir::Inst& high = function_[condition.args[0]];
     if (!is_constant(condition.args[1], 0) || high.op != Op::and_ || high.type != ir::Type::i64 ||
         !is_constant(high.args[1], 0xffffffff00000000u))
       return std::nullopt;
     const ir::Inst& both = function_[high.args[0]];
-    if (both.op != Op::or_) return std::nullopt;
+    if (both.op != Op::or_) return Operands{high.args[0], high.args[0]};
     return Operands{both.args[0], both.args[1]};
+  }
+
+  bool is_widened(Value value, Op by) const {
+    const ir::Inst& inst = function_[value];
+    return inst.op == by && function_[inst.args[0]].type == ir::Type::i32;
   }
 
   bool is_low_half(Value value, Value of) const {
     const ir::Inst& inst = function_[value];
-    return inst.op == Op::trunc && inst.type == ir::Type::i32 && inst.args[0] == of;
+    return (inst.op == Op::trunc && inst.type == ir::Type::i32 && inst.args[0] == of) ||
+           ((is_widened(of, Op::zext) || is_widened(of, Op::sext)) && function_[of].args[0] == value);
   }
 
-  /// True if `after` has one phi, of the two results, and the sides have no other effect.
-  bool has_only_phi_of(const Diamond& found, const Operands& tested) const {
+  /// True if `narrow` computes in 32 bits what `wide` computes in 64.
+  bool is_same_division(const ir::Inst& narrow, const ir::Inst& wide, const Operands& of) const {
+    const Value a = wide.args[0], b = wide.args[1];
+    const auto fits = [&](Value value) {
+      return value == of.a || value == of.b || is_widened(value, Op::zext);
+    };
+    return fits(a) && fits(b) && narrow.op == (is_remainder(wide.op) ? Op::urem : Op::udiv) &&
+           is_low_half(narrow.args[0], a) && is_low_half(narrow.args[1], b);
+  }
+
+  /// The same of a - a / b * b.
+  bool is_same_rest(const ir::Inst& narrow, const ir::Inst& wide, const Operands& of) const {
+    if (narrow.op != Op::isub || wide.op != Op::isub || !is_low_half(narrow.args[0], wide.args[0]))
+      return false;
+    const ir::Inst &short_product = function_[narrow.args[1]], &long_product = function_[wide.args[1]];
+    if (short_product.op != Op::imul || long_product.op != Op::imul) return false;
+    for (const std::size_t which : {0u, 1u}) {
+      const ir::Inst& quotient = function_[long_product.args[which]];
+      const Value divisor = long_product.args[1 - which];
+      if (!is_division(quotient.op) || quotient.args[0] != wide.args[0] || quotient.args[1] != divisor)
+        continue;
+      for (const std::size_t other : {0u, 1u})
+        if (is_same_division(function_[short_product.args[other]], quotient, of) &&
+            is_low_half(short_product.args[1 - other], divisor))
+          return true;
+    }
+    return false;
+  }
+
+  /// True if all phis of `after` are results of the division, and the sides have no other effect.
+  bool has_only_phis_of(const Diamond& found, const Operands& tested) const {
     for (const BlockId side : {found.narrow, found.wide})
       for (const Value value : function_.blocks[side].insts)
         if (function_[value].op != Op::br && !ir::has_trait(function_[value].op, 'p')) return false;
-    const auto& insts = function_.blocks[found.after].insts;
-    if (insts.empty() || function_[insts.front()].op != Op::phi ||
-        (insts.size() > 1 && function_[insts[1]].op == Op::phi))
-      return false;
-    const ir::Inst& wide = function_[wide_result(found)];
-    const ir::Inst& extended = function_[function_[insts.front()].args[index_of(found.after, found.narrow)]];
-    if (!is_division(wide.op) || extended.op != Op::zext) return false;
-    const ir::Inst& narrow = function_[extended.args[0]];
-    const Value a = wide.args[0], b = wide.args[1];
-    const bool same = (tested.a == a && tested.b == b) || (tested.a == b && tested.b == a);
-    return same && narrow.op == (is_remainder(wide.op) ? Op::urem : Op::udiv) &&
-           is_low_half(narrow.args[0], a) && is_low_half(narrow.args[1], b);
+    const std::vector<Value> phis = phis_of(found.after);
+    return !phis.empty() && std::ranges::all_of(phis, [&](Value phi) {
+      const ir::Inst& wide = function_[wide_result(found, phi)];
+      const ir::Inst& extended = function_[function_[phi].args[index_of(found.after, found.narrow)]];
+      if (extended.op != Op::zext) return false;
+      const ir::Inst& narrow = function_[extended.args[0]];
+      return is_division(wide.op) ? is_same_division(narrow, wide, tested)
+                                  : is_same_rest(narrow, wide, tested);
+    });
   }
 
   const ir::Function& function_;
@@ -131,8 +172,9 @@ void join_divisions(FunctionBuilder& builder) {
     const std::optional<Diamond> found = matcher.diamond(test);
     if (!found) continue;
     ir::Block& after = function.blocks[found->after];
-    replaced.set(after.insts.front(), matcher.wide_result(*found));
-    after.insts.erase(after.insts.begin());
+    const std::vector<Value> phis = matcher.phis_of(found->after);
+    for (const Value phi : phis) replaced.set(phi, matcher.wide_result(*found, phi));
+    after.insts.erase(after.insts.begin(), after.insts.begin() + static_cast<std::ptrdiff_t>(phis.size()));
     after.preds = {found->wide};
     function.blocks[found->narrow] = {};
     ir::Block& block = function.blocks[test];

@@ -190,12 +190,30 @@ class Generator {
       case 12:
         return b_.op(one_of({Op::smin, Op::smax, Op::umin, Op::umax}), type, {a, get_or_constant(type)});
       case 13:
+        if (chance(50)) return rounded_down(type, a);
         return b_.op(one_of({Op::udiv, Op::urem, Op::sdiv, Op::srem}), type, {a, divisor(type)});
       case 14:
         return b_.select(get(Type::i1), a, get_or_constant(type));
       default:
         return b_.op(Op::iabs, type, {a});
     }
+  }
+  /// A remainder that is computed from the quotient and adjusted where a number is negative.
+  Value rounded_down(Type type, Value a) {
+    const Value by = divisor(type);
+    const Value quotient = b_.op(one_of({Op::udiv, Op::sdiv}), type, {a, by});
+    const Value rest = b_.sub(a, b_.mul(quotient, by));
+    const bool below_zero = chance(70);
+    const Value bound = b_.constant(type, below_zero ? 0 : ~std::uint64_t{0});
+    const ir::Icmp how = below_zero ? one_of({ir::Icmp::slt, ir::Icmp::sge, ir::Icmp::sgt})
+                                    : one_of({ir::Icmp::sgt, ir::Icmp::sle, ir::Icmp::slt});
+    const Value of = one_of({a, by, rest, b_.op(Op::xor_, type, {one_of({a, rest}), by})});
+    if (chance(30)) {
+      const auto last = static_cast<std::int64_t>(ir::bit_size(type)) - 1;
+      return b_.add(rest, b_.and_(by, b_.op(one_of({Op::ashr, Op::lshr}), type, {of, b_.i32(last)})));
+    }
+    const Value sign = b_.icmp(how, of, bound);
+    return b_.select(sign, chance(50) ? b_.add(rest, by) : quotient, rest);
   }
   Value divisor(Type type) {
     return chance(70) ? b_.constant(type, std::uint64_t{1} << below(7)) : get_or_constant(type);

@@ -188,8 +188,18 @@ class Warp {
   bool assumption_holds(ir::Value value, const std::vector<Member>& group) {
     const ir::Op op = function_[value].op;
     if (op == ir::Op::sext || op == ir::Op::zext) return widens(value, group);
+    if (op == ir::Op::icmp || op == ir::Op::lshr || op == ir::Op::ashr) {
+      const ir::Inst& number = function_[function_[value].args[0]];
+      const std::vector<ir::Value> of =
+          number.op == ir::Op::xor_ ? number.args : std::vector{function_[value].args[0]};
+      const bool natural = std::ranges::all_of(of, [&](ir::Value part) { return is_natural(part, group); });
+      if (natural) ++witnessed_.counts["natural"];
+      return natural;
+    }
+    const ir::Value division = op == ir::Op::isub ? quotient_in(value) : value;
     const bool together = std::ranges::all_of(
-        group, [&](const Member& member) { return divides_together(value, member.lane); });
+        group, [&](const Member& member) { return divides_together(division, member.lane); });
+    if (together && op == ir::Op::isub) ++witnessed_.counts["rest of a division"];
     if (together) ++witnessed_.counts["divides together"];
     return together;
   }
@@ -205,6 +215,27 @@ class Warp {
     const std::vector<analysis::Term>& terms = analysis_.patterns[inst.args[0]].terms;
     return std::ranges::all_of(terms[0].offsets, [&](std::int64_t offset) {
       return first + offset <= most && (first + offset) / divisor == first / divisor;
+    });
+  }
+  /// The division of a - a / b * b.
+  ir::Value quotient_in(ir::Value rest) const {
+    const std::vector<ir::Value>& factors = function_[function_[rest].args[1]].args;
+    const ir::Op op = function_[factors[0]].op;
+    const bool first = (op == ir::Op::udiv || op == ir::Op::sdiv) &&
+                       function_[factors[0]].args == std::vector{function_[rest].args[0], factors[1]};
+    return factors[first ? 0 : 1];
+  }
+  /// True if the numbers of all 32 lanes, by what each of the group knows, are not negative.
+  bool is_natural(ir::Value number, const std::vector<Member>& group) const {
+    const std::uint32_t bits = bits_of(number);
+    const LanePattern& pattern = analysis_.patterns[number];
+    if (pattern.min >= 0) return true;
+    const Wide most = bits == 64 ? Wide{INT64_MAX} : Wide{INT32_MAX};
+    return std::ranges::all_of(group, [&](const Member& member) {
+      const Wide first = as_signed(base(number, member.lane), bits);
+      if (pattern.terms.empty()) return first >= 0;
+      return first >= 0 && std::ranges::all_of(pattern.terms[0].offsets,
+                                               [&](std::int64_t offset) { return first + offset <= most; });
     });
   }
   bool widens(ir::Value widening, const std::vector<Member>& group) const {
@@ -279,6 +310,14 @@ class Warp {
     const bool widening = inst.op == ir::Op::sext || inst.op == ir::Op::zext;
     if (widening && analysis_.patterns[value].kind == LanePatternKind::offset32)
       return analysis_.patterns[value].constant == 0u ? "" : "a new offset must have base 0";
+    if (analysis_.patterns[value].constant && analysis_.patterns[value].kind == LanePatternKind::uniform)
+      return "";  // no code
+    const LanePattern& condition = analysis_.patterns[inst.args[0]];
+    if (inst.op == ir::Op::select && condition.kind == LanePatternKind::uniform && condition.constant) {
+      const ir::Value taken = inst.args[*condition.constant != 0 ? 1 : 2];
+      if (!analysis_.patterns[taken].scalar()) return "a scalar is chosen that is none";
+      return base(taken, lane) == scalar ? "" : "another scalar is chosen";
+    }
     std::vector<std::uint64_t> args;
     for (const ir::Value arg : inst.args) {
       if (!analysis_.patterns[arg].scalar()) return "a scalar has an operand that is none";

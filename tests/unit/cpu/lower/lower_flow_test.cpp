@@ -175,6 +175,83 @@ TEST_CASE("a choice between other divisions stays") {
   }
 }
 
+TEST_CASE("a choice between divisions of which the remainder is needed, too") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    mov.u32 %r9, %tid.x;
+    cvt.s64.s32 %rd2, %r9;
+    sub.s64 %rd2, %rd2, 5;
+    mul.lo.s64 %rd2, %rd2, 3000000019;
+    cvt.u64.u32 %rd3, %r9;
+    add.s64 %rd3, %rd3, 7;
+    or.b64 %rd4, %rd2, %rd3;
+    and.b64 %rd4, %rd4, -4294967296;
+    setp.eq.s64 %p1, %rd4, 0;
+    @%p1 bra short;
+    div.s64 %rd5, %rd2, %rd3;
+    mul.lo.s64 %rd7, %rd5, %rd3;
+    sub.s64 %rd6, %rd2, %rd7;
+    bra.uni after;
+  short:
+    cvt.u32.u64 %r1, %rd3;
+    cvt.u32.u64 %r2, %rd2;
+    div.u32 %r3, %r2, %r1;
+    mul.lo.s32 %r4, %r3, %r1;
+    sub.s32 %r4, %r2, %r4;
+    cvt.u64.u32 %rd5, %r3;
+    cvt.u64.u32 %rd6, %r4;
+  after:
+    shl.b64 %rd5, %rd5, 10;
+    add.s64 %rd5, %rd5, %rd6;
+    st.global.u64 [%rd1], %rd5;)"));
+  CHECK(test::count(module.functions[0], Op::udiv) == 0);
+  CHECK(test::count(module.functions[0], Op::sdiv) == 1);
+  CHECK(test::count(module.functions[0], Op::cond_br) == 0);
+  for (const std::uint32_t tid : {0u, 5u, 6u, 1000u}) {
+    const std::int64_t a = (std::int64_t{tid} - 5) * 3000000019, b = std::int64_t{tid} + 7;
+    CHECK(remainder_of(module, tid) == static_cast<std::uint64_t>(a / b * 1024 + a % b));
+  }
+}
+
+namespace {
+
+/// Stores 7 or %tid.x + 1, by whether %tid.x is less than 3, and nothing if it is 9.
+std::string either_store(const std::string& first, const std::string& second) {
+  return "mov.u32 %r1, %tid.x; add.u32 %r2, %r1, 1; mov.u32 %r3, 7;"
+         "setp.eq.u32 %p2, %r1, 9; @%p2 bra after; setp.lt.u32 %p1, %r1, 3; @%p1 bra small;" +
+         second + "bra.uni after; small:" + first + "after: ret;";
+}
+
+}  // namespace
+
+TEST_CASE("stores to one address on both sides of a branch are one store") {
+  const auto module = test::lowered(
+      test::kernel_text(either_store("st.global.u32 [%rd1+4], %r3;", "st.global.u32 [%rd1+4], %r2;")));
+  const cpu::ir::Function& function = module.functions[0];
+  CHECK(test::count(function, Op::store) == 1);
+  CHECK(test::count(function, Op::select) == 1);
+  CHECK(test::count(function, Op::cond_br) == 1);
+  for (const std::uint32_t tid : {0u, 2u, 3u, 8u, 9u}) {
+    test::IrInterpreter machine(module);
+    machine.tid_x = tid;
+    machine.run();
+    CHECK(machine.word(1) == (tid == 9 ? 0 : tid < 3 ? 7 : tid + 1));
+  }
+}
+
+TEST_CASE("other stores on the sides of a branch stay there") {
+  const std::string plain = "st.global.u32 [%rd1+4], %r3;";
+  for (const char* other : {"st.global.u32 [%rd1+8], %r2;", "st.shared.u32 [%rd1+4], %r2;",
+                            "st.volatile.global.u32 [%rd1+4], %r2;", "st.global.b16 [%rd1+4], %rs1;",
+                            "st.global.u32 [%rd1+4], %r2; ld.volatile.global.u32 %r5, [%rd1+4];"}) {
+    CAPTURE(other);
+    CHECK(test::count(test::lowered(test::kernel_text(either_store(plain, other))).functions[0], Op::store) ==
+          2);
+  }
+  const std::string ordered = "st.volatile.global.u32 [%rd1+4], %r3;";
+  CHECK(test::count(test::lowered(test::kernel_text(either_store(ordered, ordered))).functions[0],
+                    Op::store) == 2);
+}
+
 TEST_CASE("a loop with two ways back gets one latch and one preheader") {
   const auto module = test::lowered(test::kernel_text(R"(
     mov.u32 %r1, 0;
