@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <limits>
 #include <quern/quern.hpp>
 #include <span>
 #include <string>
@@ -39,9 +38,6 @@ struct Slot {
   Tolerance tolerance = {};
   double value = 0;  ///< of a number
 };
-
-/// The limit of a row that has none yet.
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 struct Row {
   const char* name;
