@@ -330,40 +330,45 @@ TEST_CASE("the sign of a remainder is asked for behind a loop, by lanes that cam
     }
 }
 
-TEST_CASE("one divisor, of which every lane asks whether it is negative, before and behind a loop") {
+TEST_CASE("one divisor, of which every lane asks whether it is negative, behind a loop and behind a branch") {
   if (!ready()) return;
   constexpr int kCount = 64;
   const Kernel kernel = cuda_test::session()
                             .load_cuda(R"(
     typedef long long s64;
     __device__ __forceinline__ bool is_opposite(s64 a, s64 b) { return b < 0 ? a > 0 : a < 0; }
-    extern "C" __global__ void k(s64 n, int d, s64* quotients, s64* remainders, int* sums) {
-      const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    extern "C" __global__ void k(s64 n, int d, const int* in, s64* quotients, s64* remainders, int* sums) {
+      const int i = threadIdx.x;
       int sum = 0;
-      for (int j = 0; j < i; j++) sum = d + j;
-      s64 quotient = i / n;
-      if (is_opposite(i, n) && quotient * n != i) --quotient;
-      if (quotient > 5) sum = 1;
-      s64 far = (100 * i - 3) / n;
-      if (is_opposite(100 * i - 3, n) && far * n != 100 * i - 3) --far;
-      s64 rest = d % n;
-      if (rest != 0 && is_opposite(rest, n)) rest += n;
-      quotients[i] = 1000 * quotient + far;
+      const s64 divisor = (unsigned long long)n + 1 < 2 ? 1ll : n;
+      s64 quotient = i / divisor;
+      quotient -= is_opposite(i, divisor) && quotient * divisor != i ? 1 : 0;
+      quotients[i] = quotient;
+      if ((in[i & 31] & 1) != 0) sums[i + 64] = d;
+      for (int j = 0; j < d; ++j) sum += in[(i + 8 * j) & 31];
+      if ((sum & 2) != 0) sums[i + 64] = i;
+      s64 rest = d % divisor;
+      if (is_opposite(rest, divisor)) rest += divisor;
       remainders[i] = rest;
       sums[i] = sum;
     })")
                             .kernel();
+  std::vector<std::int32_t> in(32);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::int32_t>(i * i);
   for (const std::int64_t n : {7, -7, 1000, -1000, 1, -1}) {
     std::vector<std::int64_t> quotients(kCount), remainders(kCount), got[2] = {quotients, quotients};
-    std::vector<std::int32_t> sums(kCount), got_sums(kCount);
+    std::vector<std::int32_t> sums(2 * kCount), got_sums(2 * kCount);
     const auto down = [n](std::int64_t a) { return a / n - (a % n != 0 && (a < 0) != (n < 0) ? 1 : 0); };
     for (std::size_t i = 0; i < kCount; ++i) {
       const auto number = static_cast<std::int64_t>(i);
-      quotients[i] = 1000 * down(number) + down(100 * number - 3);
-      remainders[i] = 3 - down(3) * n;
-      sums[i] = down(number) > 5 ? 1 : number == 0 ? 0 : static_cast<std::int32_t>(3 + number - 1);
+      remainders[i] = n == -1 ? 0 : 3 - down(3) * n;
+      quotients[i] = n == -1 ? number : down(number);
+      for (std::size_t j = 0; j < 3; ++j) sums[i] += in[(i + 8 * j) & 31];
+      if ((in[i & 31] & 1) != 0) sums[i + kCount] = 3;
+      if ((sums[i] & 2) != 0) sums[i + kCount] = static_cast<std::int32_t>(i);
     }
-    kernel({.grid = 2, .block = 32})(n, std::int32_t{3}, Out(got[0]), Out(got[1]), Out(got_sums));
+    kernel({.grid = 1, .block = kCount})(n, std::int32_t{3}, In(in), Out(got[0]), Out(got[1]),
+                                         InOut(got_sums));
     CHECK_MESSAGE(got[0] == quotients, n);
     CHECK_MESSAGE(got[1] == remainders, n);
     CHECK_MESSAGE(got_sums == sums, n);

@@ -103,7 +103,7 @@ llvm::Value* Conversions::full_from_masked(ir::Value value, std::map<ir::Value, 
 void Conversions::require_base(ir::Value value, llvm::Value* base, llvm::Value*& holds) {
   const LanePattern& wanted = pattern_in(Version::full, value);
   const LanePattern& have = pattern(value);
-  if (!base->getType()->isIntegerTy() || llvm::isa<llvm::Constant>(base)) return;
+  if (!base->getType()->isIntegerTy() || wanted.constant) return;
   const auto number = [&](std::uint64_t n) { return llvm::ConstantInt::get(base->getType(), n); };
   const std::uint64_t known = have.scalar() ? have.base_align : 1;
   if (wanted.base_align > known)
