@@ -72,10 +72,10 @@ llvm::Value* Conversions::full_from_masked(ir::Value value, std::map<ir::Value, 
   const LanePattern& wanted = pattern_in(Version::full, value);
   const LanePattern& have = pattern(value);
   llvm::Value*& result = done[value];
-  if (!wanted.scalar()) return result = values_.as_kept(value, false);
-  if (have.kind == LanePatternKind::undefined) return result = values_.as_kept(value, true);
+  if (have.kind == LanePatternKind::undefined) return result = values_.as_kept(value, wanted.scalar());
   if (ir::bit_size(inst(value).type) > 1 && (wanted.min > have.min || wanted.max < have.max))
     require(is_within(value, wanted.min, wanted.max), holds);
+  if (!wanted.scalar()) return result = values_.as_kept(value, false);
   const bool known = wanted.constant && have.constant != wanted.constant;  // in full code only
   if (have.scalar() && have.kind == wanted.kind && have.terms == wanted.terms && same_base(have, wanted) &&
       !known) {
