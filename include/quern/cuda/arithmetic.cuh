@@ -55,10 +55,6 @@ __device__ __forceinline__ void divide_real(T a, T b, T& quotient, T& rest) {
   rest = mod;
 }
 
-}  // namespace detail
-
-namespace detail {
-
 // The divisor in place of 0 and -1 is 1, with which nothing overflows. There is no branch, so that a warp in
 // which all threads have one quotient is seen to have one.
 template <class T>

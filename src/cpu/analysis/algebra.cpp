@@ -187,19 +187,6 @@ std::optional<std::int64_t> dividend_span(const LanePattern& pattern) {
   return *most;
 }
 
-ir::Value divided_for(const ir::Function& function, const ir::Inst& inst) {
-  if (inst.op != ir::Op::isub) return ir::kNone;
-  const ir::Inst& product = function[inst.args[1]];
-  if (product.op != ir::Op::imul) return ir::kNone;
-  for (const std::size_t which : {0u, 1u}) {
-    const ir::Inst& quotient = function[product.args[which]];
-    const bool divides = quotient.op == ir::Op::udiv || quotient.op == ir::Op::sdiv;
-    if (divides && quotient.args[0] == inst.args[0] && quotient.args[1] == product.args[1 - which])
-      return product.args[which];
-  }
-  return ir::kNone;
-}
-
 std::vector<ir::Value> numbers_of_sign(const ir::Function& function, const ir::Inst& inst) {
   const ir::Inst& number = function[inst.args[0]];
   return number.op == ir::Op::xor_ ? number.args : std::vector{inst.args[0]};

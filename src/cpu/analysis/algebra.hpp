@@ -49,8 +49,6 @@ bool same_terms(const LanePattern& a, const LanePattern& b);
 /// known and positive.
 std::optional<std::int64_t> dividend_span(const LanePattern& pattern);
 
-/// The division of `a - a / b * b`, or ir::kNone if `inst` is not that.
-ir::Value divided_for(const ir::Function& function, const ir::Inst& inst);
 /// The numbers whose signs decide the sign that a comparison or a shift asks for.
 std::vector<ir::Value> numbers_of_sign(const ir::Function& function, const ir::Inst& inst);
 

@@ -7,6 +7,7 @@
 
 #include "cpu/abi/warp_size.hpp"
 #include "cpu/analysis/lanes.hpp"
+#include "cpu/ir/divisions.hpp"
 #include "cpu/ir/fold.hpp"
 
 namespace quern::cpu::analysis {
@@ -44,15 +45,11 @@ bool is_likely_above(const LanePattern& divisor, std::int64_t span) {
          (*divisor.constant > static_cast<std::uint64_t>(span) && *divisor.constant % kWarpSize == 0);
 }
 
-bool is_division(ir::Op op) {
-  return op == ir::Op::udiv || op == ir::Op::sdiv || op == ir::Op::urem || op == ir::Op::srem;
-}
-
 /// By value: it is a dividend or a divisor, or is widened to one.
 std::vector<bool> find_numbers_of_divisions(const ir::Function& function) {
   std::vector<bool> found(function.insts.size(), false);
   for (const ir::Inst& inst : function.insts) {
-    if (!is_division(inst.op)) continue;
+    if (!ir::is_division(inst.op)) continue;
     for (const ir::Value arg : inst.args) {
       found[arg] = true;
       const ir::Inst& number = function[arg];
@@ -433,8 +430,8 @@ std::optional<Rules::Result> Rules::widen_affine(const ir::Inst& inst, const Ope
 /// uniform, and the remainders have the distances of the dividends. The dividends are assumed to be not
 /// negative and the divisor to be positive, as signed numbers.
 std::optional<Rules::Result> Rules::divide_together(const ir::Inst& inst) const {
-  if (!is_division(inst.op) || assumption_ != Assumption::optimistic) return std::nullopt;
-  const bool remainder = inst.op == ir::Op::urem || inst.op == ir::Op::srem;
+  if (!ir::is_division(inst.op) || assumption_ != Assumption::optimistic) return std::nullopt;
+  const bool remainder = ir::is_remainder(inst.op);
   const LanePattern& a = patterns_[inst.args[0]];
   const LanePattern& b = patterns_[inst.args[1]];
   const std::uint32_t bits = ir::bit_size(inst.type);
@@ -452,7 +449,7 @@ std::optional<Rules::Result> Rules::divide_together(const ir::Inst& inst) const 
 
 /// Compilers write `a % b` as `a - a / b * b` where they have the quotient.
 std::optional<Rules::Result> Rules::rest_of_division(const ir::Inst& inst) const {
-  const ir::Value division = divided_for(function_, inst);
+  const ir::Value division = ir::divided_for(function_, inst);
   if (division == ir::kNone || power_of_two(function_[division]).scalar()) return std::nullopt;
   ir::Inst remainder = function_[division];
   remainder.op = remainder.op == ir::Op::udiv ? ir::Op::urem : ir::Op::srem;
@@ -491,8 +488,7 @@ std::optional<Rules::Result> Rules::natural_sign(const ir::Inst& inst) const {
 
 /// The result if one operand alone decides it: the taken side of a choice whose condition is known, false of
 /// a conjunction. The condition may be assumed, and masked code, in which it is not, returns to full code
-/// with the other side if that has the same terms: exactness and alignment, which are not tested then, are
-/// those of both.
+/// with the other side if that has the same terms. So exactness and alignment are what both sides have.
 std::optional<LanePattern> Rules::decided(const ir::Inst& inst) const {
   const auto known = [&](std::size_t which) -> std::optional<std::uint64_t> {
     const LanePattern& pattern = patterns_[inst.args[which]];

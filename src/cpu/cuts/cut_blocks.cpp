@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cpu/analysis/algebra.hpp"
+#include "cpu/ir/divisions.hpp"
 
 namespace quern::cpu::cuts {
 namespace {
@@ -49,7 +50,7 @@ std::vector<ir::Value> tested_operands(const ir::Function& function, const Analy
       return numbers;
     }
     case ir::Op::isub:
-      return function[analysis::divided_for(function, inst)].args;
+      return function[ir::divided_for(function, inst)].args;
     default:
       return inst.args;
   }

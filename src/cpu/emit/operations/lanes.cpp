@@ -181,10 +181,8 @@ void store_masked(const Access& access, Value* values, Value* pointer, Value* ma
   Context& c = access.context;
   if (!access.masks_natively()) {
     llvm::IRBuilder<>& b = c.builder();
-    const unsigned lanes = lanes_of(mask);
-    Value* const row = scratch(c, memory_vector(access));
-    b.CreateAlignedStore(values, row, llvm::Align(64));
-    Value* const running = b.CreateZExt(b.CreateBitCast(mask, b.getIntNTy(lanes)), b.getInt32Ty());
+    Value* const row = spill(c, padded(c, values, kWarpSize));  // the helper reads groups of eight
+    Value* const running = b.CreateZExt(b.CreateBitCast(mask, b.getIntNTy(lanes_of(mask))), b.getInt32Ty());
     call_helper(c, "quern_cpu_store_row_" + std::to_string(access.element_bytes * 8), b.getVoidTy(),
                 {pointer, row, running}, Touches::anything);
     return release(c, {row});

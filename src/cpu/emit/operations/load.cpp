@@ -95,7 +95,7 @@ Value* mask_of(const Access& access, unsigned index) {
   return access.layout.segments[index].step < 0 ? reverse(c, mask) : mask;
 }
 
-/// Where the segment's memory begins.
+/// Returns the lowest address of the segment, whose first lane is at `pointer`.
 Value* start_of(const Access& access, const Segment& segment, Value* pointer) {
   if (segment.step >= 0) return pointer;
   return advance(access.context, pointer, -std::int64_t{segment.count - 1} * access.bytes());

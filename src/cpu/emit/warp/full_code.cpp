@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cpu/analysis/algebra.hpp"
+#include "cpu/ir/divisions.hpp"
 
 namespace quern::cpu::emit {
 
@@ -198,7 +199,7 @@ llvm::Value* FullCode::holds(ir::Value assumed) {
     case ir::Op::ashr:
       return sign_holds(assumed);
     case ir::Op::isub:
-      return division_holds(analysis::divided_for(*function_, inst(assumed)));
+      return division_holds(ir::divided_for(*function_, inst(assumed)));
     default:
       return division_holds(assumed);
   }

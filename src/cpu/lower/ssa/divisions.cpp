@@ -6,7 +6,8 @@
 //   long:    l = sdiv(a, b);                    br after
 //   after:   q = phi(s, l)
 //
-// Where the program needs the remainder, too, it is a second phi, of a - l * b and the same in 32 bits.
+// If the program needs the remainder as well, `after` has a second phi: of a - l * b, and of the same in 32
+// bits.
 //
 // On the CPU device the lanes of a warp would part, and the emitter makes that choice anyway, for all lanes
 // at once (emit/operations/integer.cpp).
@@ -14,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/ir/divisions.hpp"
 #include "cpu/lower/ssa/passes.hpp"
 #include "cpu/lower/ssa/phis.hpp"
 
@@ -27,9 +29,6 @@ using ir::Value;
 struct Operands {
   Value a, b;
 };
-
-bool is_remainder(Op op) { return op == Op::srem || op == Op::urem; }
-bool is_division(Op op) { return op == Op::sdiv || op == Op::udiv || is_remainder(op); }
 
 struct Diamond {
   BlockId test, narrow, wide, after;
@@ -61,12 +60,6 @@ class Matcher {
   /// The result in 64 bits that a phi of `after` stands for.
   Value wide_result(const Diamond& found, Value phi) const {
     return function_[phi].args[index_of(found.after, found.wide)];
-  }
-  std::vector<Value> phis_of(BlockId block) const {
-    std::vector<Value> phis = function_.blocks[block].insts;
-    const auto is_phi = [&](Value value) { return function_[value].op == Op::phi; };
-    phis.erase(std::ranges::find_if_not(phis, is_phi), phis.end());
-    return phis;
   }
   std::size_t index_of(BlockId block, BlockId pred) const {
     const auto& preds = function_.blocks[block].preds;
@@ -120,27 +113,15 @@ class Matcher {
     const auto fits = [&](Value value) {
       return value == of.a || value == of.b || is_widened(value, Op::zext);
     };
-    return fits(a) && fits(b) && narrow.op == (is_remainder(wide.op) ? Op::urem : Op::udiv) &&
+    return fits(a) && fits(b) && narrow.op == (ir::is_remainder(wide.op) ? Op::urem : Op::udiv) &&
            is_low_half(narrow.args[0], a) && is_low_half(narrow.args[1], b);
   }
 
   /// The same of a - a / b * b.
   bool is_same_rest(const ir::Inst& narrow, const ir::Inst& wide, const Operands& of) const {
-    if (narrow.op != Op::isub || wide.op != Op::isub || !is_low_half(narrow.args[0], wide.args[0]))
-      return false;
-    const ir::Inst &short_product = function_[narrow.args[1]], &long_product = function_[wide.args[1]];
-    if (short_product.op != Op::imul || long_product.op != Op::imul) return false;
-    for (const std::size_t which : {0u, 1u}) {
-      const ir::Inst& quotient = function_[long_product.args[which]];
-      const Value divisor = long_product.args[1 - which];
-      if (!is_division(quotient.op) || quotient.args[0] != wide.args[0] || quotient.args[1] != divisor)
-        continue;
-      for (const std::size_t other : {0u, 1u})
-        if (is_same_division(function_[short_product.args[other]], quotient, of) &&
-            is_low_half(short_product.args[1 - other], divisor))
-          return true;
-    }
-    return false;
+    const Value in_32 = ir::divided_for(function_, narrow), in_64 = ir::divided_for(function_, wide);
+    return in_32 != ir::kNone && in_64 != ir::kNone &&
+           is_same_division(function_[in_32], function_[in_64], of);
   }
 
   /// True if all phis of `after` are results of the division, and the sides have no other effect.
@@ -148,14 +129,14 @@ class Matcher {
     for (const BlockId side : {found.narrow, found.wide})
       for (const Value value : function_.blocks[side].insts)
         if (function_[value].op != Op::br && !ir::has_trait(function_[value].op, 'p')) return false;
-    const std::vector<Value> phis = phis_of(found.after);
+    const std::vector<Value> phis = phis_of(function_, found.after);
     return !phis.empty() && std::ranges::all_of(phis, [&](Value phi) {
       const ir::Inst& wide = function_[wide_result(found, phi)];
       const ir::Inst& extended = function_[function_[phi].args[index_of(found.after, found.narrow)]];
       if (extended.op != Op::zext) return false;
       const ir::Inst& narrow = function_[extended.args[0]];
-      return is_division(wide.op) ? is_same_division(narrow, wide, tested)
-                                  : is_same_rest(narrow, wide, tested);
+      return ir::is_division(wide.op) ? is_same_division(narrow, wide, tested)
+                                      : is_same_rest(narrow, wide, tested);
     });
   }
 
@@ -172,7 +153,7 @@ void join_divisions(FunctionBuilder& builder) {
     const std::optional<Diamond> found = matcher.diamond(test);
     if (!found) continue;
     ir::Block& after = function.blocks[found->after];
-    const std::vector<Value> phis = matcher.phis_of(found->after);
+    const std::vector<Value> phis = phis_of(function, found->after);
     for (const Value phi : phis) replaced.set(phi, matcher.wide_result(*found, phi));
     after.insts.erase(after.insts.begin(), after.insts.begin() + static_cast<std::ptrdiff_t>(phis.size()));
     after.preds = {found->wide};

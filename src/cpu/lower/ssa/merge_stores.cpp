@@ -4,9 +4,11 @@
 // becomes out[i] = c ? a : b. NVRTC keeps both stores. On the CPU device the lanes of a warp would part, and
 // store under masks.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "cpu/lower/ssa/passes.hpp"
+#include "cpu/lower/ssa/phis.hpp"
 
 namespace quern::cpu::lower {
 namespace {
@@ -24,16 +26,16 @@ class Merger {
     bool merged = false;
     for (BlockId test = 0; test < function_.blocks.size(); ++test) {
       if (!parts_and_joins(test)) continue;
-      const std::vector<BlockId> sides = function_.blocks[test].succs;
-      if (store_of_both(sides) == ir::kNone) continue;
-      const BlockId join = join_of(sides);
+      const std::vector<BlockId> succs = function_.blocks[test].succs;
+      if (store_of_both(succs) == ir::kNone) continue;
+      const BlockId join = join_of(succs);
+      const std::vector<BlockId> sides = function_.blocks[join].preds;
       std::vector<Value> stores;
       for (Value last = store_of_both(sides); last != ir::kNone; last = store_of_both(sides)) {
         take_store(sides, join);
         stores.push_back(last);
       }
-      std::vector<Value>& insts = function_.blocks[join].insts;
-      insts.insert(insts.begin() + count_phis(join), stores.rbegin(), stores.rend());
+      function_.blocks[join].insts.insert(behind_phis(join), stores.rbegin(), stores.rend());
       choose_without_branch(test, sides, join);
       merged = true;
     }
@@ -51,10 +53,9 @@ class Merger {
            });
   }
 
-  std::ptrdiff_t count_phis(BlockId block) const {
-    const std::vector<Value>& insts = function_.blocks[block].insts;
-    return std::ranges::find_if_not(insts, [&](Value value) { return function_[value].op == Op::phi; }) -
-           insts.begin();
+  std::vector<Value>::iterator behind_phis(BlockId block) {
+    return function_.blocks[block].insts.begin() +
+           static_cast<std::ptrdiff_t>(phis_of(function_, block).size());
   }
 
   /// The last instruction before the branch, or ir::kNone.
@@ -79,29 +80,22 @@ class Merger {
   /// The block with no predecessors but the sides: the one that they lead to, or a new one before it.
   BlockId join_of(const std::vector<BlockId>& sides) {
     const BlockId after = function_.blocks[sides[0]].succs[0];
-    if (function_.blocks[after].preds.size() == 2) return after;
+    const std::vector<BlockId> preds = function_.blocks[after].preds;
+    if (preds.size() == 2) return after;
     const BlockId join = builder_.new_block();
     ir::Inst branch;
     branch.op = Op::br;
     branch.location = function_[function_.blocks[sides[0]].insts.back()].location;
     builder_.append(join, std::move(branch));
-    function_.blocks[join].preds = sides;
-    function_.blocks[join].succs = {after};
-    for (const BlockId side : sides) function_.blocks[side].succs = {join};
-    std::vector<BlockId>& preds = function_.blocks[after].preds;
-    const auto first = std::ranges::find(preds, sides[0]) - preds.begin();
-    const auto second = std::ranges::find(preds, sides[1]) - preds.begin();
-    preds[static_cast<std::size_t>(first)] = join;
-    preds.erase(preds.begin() + second);
-    const std::vector<Value> insts = function_.blocks[after].insts;
-    for (std::ptrdiff_t i = 0; i < count_phis(after); ++i) {
-      const Value phi = insts[static_cast<std::size_t>(i)];
-      const std::vector<Value> args = function_[phi].args;
-      const Value both =
-          joined(join, {args[static_cast<std::size_t>(first)], args[static_cast<std::size_t>(second)]},
-                 function_[phi].location);
-      function_[phi].args[static_cast<std::size_t>(first)] = both;
-      function_[phi].args.erase(function_[phi].args.begin() + second);
+    for (const BlockId side : preds)  // in this order, which is that of the phis' values
+      if (side == sides[0] || side == sides[1]) builder_.redirect(side, 0, join);
+    builder_.connect(join, after);
+    for (const Value phi : phis_of(function_, after)) {
+      std::vector<Value> of_sides, others;
+      for (std::size_t i = 0; i < preds.size(); ++i)
+        (preds[i] == sides[0] || preds[i] == sides[1] ? of_sides : others).push_back(function_[phi].args[i]);
+      others.push_back(joined(join, std::move(of_sides), function_[phi].location));
+      function_[phi].args = std::move(others);
     }
     return join;
   }
@@ -111,8 +105,7 @@ class Merger {
     const Value merged = last_of(sides[0]), other = last_of(sides[1]);
     for (std::size_t i = 1; i < function_[merged].args.size(); ++i) {
       const Value both =
-          joined(join, in_order_of(join, sides, function_[merged].args[i], function_[other].args[i]),
-                 function_[merged].location);
+          joined(join, {function_[merged].args[i], function_[other].args[i]}, function_[merged].location);
       function_[merged].args[i] = both;
     }
     for (const BlockId side : sides) {
@@ -121,19 +114,13 @@ class Merger {
     }
     function_[merged].block = join;
   }
-  std::vector<Value> in_order_of(BlockId join, const std::vector<BlockId>& sides, Value first,
-                                 Value second) const {
-    if (function_.blocks[join].preds[0] == sides[0]) return {first, second};
-    return {second, first};
-  }
   Value joined(BlockId join, std::vector<Value> values, std::uint32_t location) {
     if (values[0] == values[1]) return values[0];
     const ir::Type type = function_[values[0]].type;
     const Value phi = builder_.append(
         ir::kNone,
         {.op = Op::phi, .type = type, .args = std::move(values), .block = join, .location = location});
-    std::vector<Value>& insts = function_.blocks[join].insts;
-    insts.insert(insts.begin() + count_phis(join), phi);
+    function_.blocks[join].insts.insert(behind_phis(join), phi);
     return phi;
   }
 
@@ -143,10 +130,9 @@ class Merger {
       return;
     ir::Inst& branch = function_[function_.blocks[test].insts.back()];
     if (branch.op != Op::cond_br) return;
-    const std::size_t taken = function_.blocks[join].preds[0] == sides[0] ? 0 : 1;
-    for (const Value value : function_.blocks[join].insts) {
+    const std::size_t taken = function_.blocks[test].succs[0] == sides[0] ? 0 : 1;
+    for (const Value value : phis_of(function_, join)) {
       ir::Inst& phi = function_[value];
-      if (phi.op != Op::phi) break;
       phi.op = Op::select;
       phi.args = {branch.args[0], phi.args[taken], phi.args[1 - taken]};
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/lower/ssa/phis.hpp"
 
+#include <algorithm>
+
 namespace quern::cpu::lower {
 namespace {
 
@@ -40,6 +42,13 @@ void Replacements::apply(Replacements& replacements, ir::Function& function) {
   for (ir::Inst& inst : function.insts) {
     for (Value& arg : inst.args) arg = replacements.find(arg);
   }
+}
+
+std::vector<ir::Value> phis_of(const ir::Function& function, ir::BlockId block) {
+  std::vector<ir::Value> phis = function.blocks[block].insts;
+  const auto is_phi = [&](ir::Value value) { return function[value].op == ir::Op::phi; };
+  phis.erase(std::ranges::find_if_not(phis, is_phi), phis.end());
+  return phis;
 }
 
 void remove_trivial_phis(FunctionBuilder& builder, const std::vector<Value>& phis, Replacements& replaced) {

@@ -20,6 +20,8 @@ class Replacements {
   std::vector<ir::Value> to_;
 };
 
+std::vector<ir::Value> phis_of(const ir::Function& function, ir::BlockId block);
+
 /// Replaces each of `phis` whose operands are all one value (or the phi itself) by that value, until there is
 /// no such phi.
 void remove_trivial_phis(FunctionBuilder& builder, const std::vector<ir::Value>& phis,
