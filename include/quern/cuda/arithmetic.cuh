@@ -111,6 +111,23 @@ __device__ __forceinline__ T floor_mod(T a, T b) {
   }
 }
 
+namespace detail {
+
+/// a * b, the low bits of it for integers: C++ takes for granted that products of int and long long fit.
+template <class T>
+__device__ __forceinline__ T product(T a, T b) {
+  return a * b;
+}
+__device__ __forceinline__ unsigned short product(unsigned short a, unsigned short b) {
+  return static_cast<unsigned short>(unsigned(a) * b);
+}
+__device__ __forceinline__ int product(int a, int b) { return int(unsigned(a) * b); }
+__device__ __forceinline__ long long product(long long a, long long b) {
+  return static_cast<long long>(static_cast<unsigned long long>(a) * b);
+}
+
+}  // namespace detail
+
 /// a ** b for a whole b, by squaring. A negative power of an integer is 1 / a**-b without its fraction.
 template <class T, class Exponent>
 __device__ __forceinline__ T power(T base, Exponent exponent) {
@@ -119,8 +136,8 @@ __device__ __forceinline__ T power(T base, Exponent exponent) {
       invert ? 0ull - static_cast<unsigned long long>(exponent) : static_cast<unsigned long long>(exponent);
   T result(1);
   for (T factor = base; left != 0; left >>= 1) {
-    if (left & 1) result = result * factor;
-    factor = factor * factor;
+    if (left & 1) result = detail::product(result, factor);
+    factor = detail::product(factor, factor);
   }
   if (!invert) return result;
   if constexpr (detail::is_real<T>::value)
@@ -158,7 +175,7 @@ __device__ __forceinline__ T sign(T x) {
 }
 template <class T>
 __device__ __forceinline__ T square(T x) {
-  return x * x;
+  return detail::product(x, x);
 }
 template <class T>
 __device__ __forceinline__ T degrees(T x) {

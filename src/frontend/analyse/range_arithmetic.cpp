@@ -27,6 +27,10 @@ Wide floor_divide(Wide a, Wide b) {
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
+constexpr Range kAnything{INT64_MIN, INT64_MAX, false};
+
+bool is_unbounded(const Range& range) { return range.low == INT64_MIN || range.high == INT64_MAX; }
+
 // The least 2**k - 1 that is not below `value`.
 std::int64_t all_ones(std::int64_t value) {
   std::uint64_t bits = static_cast<std::uint64_t>(value);
@@ -68,8 +72,11 @@ Range of_operator(Tok op, const Range& a, const Range& b) {
       return bounded(Wide{a.low} + b.low, Wide{a.high} + b.high, exact);
     case Tok::minus:
       return bounded(Wide{a.low} - b.high, Wide{a.high} - b.low, exact);
-    case Tok::times:
-      return corners(a, b, [](Wide x, Wide y) { return x * y; }, exact);
+    case Tok::times: {
+      const Range product = corners(a, b, [](Wide x, Wide y) { return x * y; }, exact);
+      // Products of sizes are taken to fit, but not those of numbers that may be anything, as in hashes.
+      return !product.exact && (is_unbounded(a) || is_unbounded(b)) ? kAnything : product;
+    }
     case Tok::floor_divide:
       if (b.low > 0 && b.exact) return corners(a, b, floor_divide, exact);
       return {};

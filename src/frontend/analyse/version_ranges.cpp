@@ -48,7 +48,7 @@ void VersionRanges::set(std::uint32_t version, Range range) {
       if (next.high > everywhere_[version].high && next.high <= kWord && limits.high > kWord)
         next.high = kWord;
       else if (next.high > everywhere_[version].high)
-        next.high = limits.high, next.exact = next.exact && type->bits < 64;
+        next.high = limits.high;
     }
     if (growth_ == Growth::to_limits) next = limits;
   }

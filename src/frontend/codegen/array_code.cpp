@@ -69,7 +69,7 @@ Code ArrayCode::wrapped(const Expr& array, const Expr& index, std::size_t axis) 
   const Code code = emitter_.expression(index);
   const Type type = specialisation_.type(index);
   if (unit_.debug) return wrapped(array, code, axis, index.place);
-  if (!is_integer(type) || !type->is_signed || emitter_.range(index).low >= 0) return code;
+  if (!is_integer(type) || !type->is_signed || emitter_.range(index).low >= 0) return modular(code);
   const Value& value = specialisation_.constant(index);
   if (value.kind == Value::Kind::integer && value.integer < 0 && value.integer != INT64_MIN) {
     const Code length = extent(array, axis);

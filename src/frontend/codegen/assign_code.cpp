@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "frontend/analyse/range_arithmetic.hpp"
 #include "frontend/codegen/emit.hpp"
 
 namespace quern::frontend {
@@ -271,12 +272,19 @@ void AssignCode::augmented(const Stmt& node) {
   Code operand = emitter_.operators().checked_divisor(node.op, emitter_.expression(value), value);
   if (is_complex(result)) operand = convert(operand, cpp_type_of(result));
   emitter_.order().release(mark);
+  const Range all = is_name ? specialisation_.version_ranges[scope_.defined(target)] : Range{};
+  const Range left_range = is_name ? specialisation_.ranges[target.id] : of_type(left);
   if (!read_first && (!is_name || id != kNoVariable) && same_in_cpp(node, assigned, operand, result)) {
+    const CppType in = promoted(assigned.cpp_type, operand.cpp_type);
+    if (is_integral(left) && OperatorCode::may_wrap(node.op, left_range, emitter_.range(value), in)) {
+      const bool wide = assigned.cpp_type == CppType::i64 || assigned.cpp_type == CppType::u64;
+      const Code wrapped = wrapping(node.op, assigned, operand, wide ? CppType::i64 : CppType::i32);
+      return emitter_.lines().add(
+          cpp_text("{} = {};", assigned.text, convert(wrapped, assigned.cpp_type).text));
+    }
     emitter_.lines().add(cpp_text("{} {}= {};", assigned.text, text_of(node.op), operand.text));
     return;
   }
-  const Range all = is_name ? specialisation_.version_ranges[scope_.defined(target)] : Range{};
-  const Range left_range = is_name ? specialisation_.ranges[target.id] : Range{};
   const Code computed = emitter_.operators().operate(node.op, before, left, operand, right, result, all,
                                                      left_range, emitter_.range(value));
   if (is_name) return assign_name(target, computed, result);

@@ -316,7 +316,7 @@ LoopCode::Items LoopCode::items_of(const Stmt& loop, const Expr& source, const s
     const Code first = changes
                            ? emitter_.order().held(emitter_.expression(*start), specialisation_.type(*start))
                            : emitter_.order().once(*start);
-    number.code = infix(Tok::plus, number.code, first, CppType::i64);
+    number.code = wrapping(Tok::plus, number.code, first, CppType::i64);
   }
   parts.insert(parts.begin(), std::move(number));
   return zipped(std::move(parts));

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "frontend/analyse/range_arithmetic.hpp"
 #include "frontend/codegen/emit.hpp"
 
 namespace quern::frontend {
 namespace {
+
+// An inexact range is that of numbers that do not wrap, and these may.
+Range certain(const Range& range) { return range.exact ? range : Range{}; }
 
 bool is_bitwise(Tok op) { return op == Tok::bit_and || op == Tok::bit_or || op == Tok::bit_xor; }
 
@@ -41,6 +45,9 @@ Code OperatorCode::unary(const Expr& expr) {
       code = convert(code, cpp_type_of(type));
   }
   if (expr.op == Tok::plus) return code;
+  if (expr.op == Tok::minus && is_integral(type) &&
+      may_wrap(Tok::minus, {0, 0, true}, emitter_.range(operand), code.cpp_type))
+    return wrapping(Tok::minus, integer_code(0), code, code.cpp_type);
   return prefix(expr.op, code, code.cpp_type);
 }
 
@@ -124,6 +131,7 @@ Code OperatorCode::integer_operation(Tok op, Code left, Code right, CppType resu
                 {convert(left, in).text, convert(right, in).text}, in);
   }
   if (narrow) return infix(op, left, right, CppType::i32);
+  if (may_wrap(op, left_range, right_range, result)) return wrapping(op, left, right, result);
   if (op == Tok::left_shift || op == Tok::right_shift) return infix(op, convert(left, result), right, result);
   if (promoted(left.cpp_type, right.cpp_type) == result) return infix(op, left, right, result);
   // Converting one operand also converts the other. If the signs differ, both are converted.
@@ -132,6 +140,13 @@ Code OperatorCode::integer_operation(Tok op, Code left, Code right, CppType resu
   const bool literal_left = left.literal.form != Literal::Form::none && !left.literal.negative;
   if (literal_left) return infix(op, left, convert(right, result), result);
   return infix(op, convert(left, result), right, result);
+}
+
+bool OperatorCode::may_wrap(Tok op, const Range& left, const Range& right, CppType cpp_type) {
+  if (op != Tok::plus && op != Tok::minus && op != Tok::times) return false;
+  const Range range = of_operator(op, certain(left), certain(right));
+  if (cpp_type == CppType::i64) return !range.exact;
+  return cpp_type == CppType::i32 && !range.within(INT32_MIN, INT32_MAX);
 }
 
 Code OperatorCode::power(const Code& left, Type left_type, const Code& right, Type right_type, Type result) {

@@ -19,6 +19,8 @@ class OperatorCode : private EmitterPart {
   Code operate(Tok op, const Code& left, Type left_type, const Code& right, Type right_type, Type result,
                const Range& range, const Range& left_range, const Range& right_range);
   Code power(const Code& left, Type left_type, const Code& right, Type right_type, Type result);
+  /// True for a sum, a difference or a product that may not fit the signed type.
+  static bool may_wrap(Tok op, const Range& left, const Range& right, CppType cpp_type);
   Code checked_divisor(Tok op, const Code& code, const Expr& expr);
 
  private:

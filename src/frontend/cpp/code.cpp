@@ -221,6 +221,9 @@ CppText inside(const Code& code, Precedence wanted) {
 
 Code convert(const Code& code, CppType to) {
   if (code.cpp_type == to || to == CppType::other) return code;
+  // A type that is not wider holds low bits, and those are the unsigned number's.
+  const bool widens = code.cpp_type == CppType::i32 && (to == CppType::i64 || to == CppType::u64);
+  if (!code.modular.empty() && is_integer(to) && !widens) return convert(modular(code), to);
   if (std::optional<Code> literal = rewritten(code, to)) return *std::move(literal);
   const CppText& type = cpp_of(to);
   if (to == CppType::f16 || to == CppType::bf16)
@@ -253,6 +256,28 @@ Code infix(Tok op, const Code& a, const Code& b, CppType cpp_type) {
   const Precedence left = bits ? Precedence::unary : row.precedence;
   const Precedence right = bits ? Precedence::unary : tighter(row.precedence);
   return {cpp_text("{} {} {}", inside(a, left), row.cpp, inside(b, right)), row.precedence, cpp_type};
+}
+
+Code modular(const Code& code) {
+  if (code.modular.empty()) return code;
+  return {code.modular, code.modular_precedence, code.cpp_type == CppType::i64 ? CppType::u64 : CppType::u32};
+}
+
+Code wrapping(Tok op, const Code& a, const Code& b, CppType to) {
+  const CppType in = to == CppType::i64 ? CppType::u64 : CppType::u32;
+  Code left = modular(a), right = modular(b);
+  for (Code* side : {&left, &right})
+    if (row_of(side->cpp_type).rank > row_of(in).rank) *side = convert(*side, in);
+  // The conversion of one operand converts the other.
+  if (promoted(left.cpp_type, right.cpp_type) != in) {
+    Code& side = left.literal.form == Literal::Form::none ? left : right;
+    side = convert(side, in);
+  }
+  const Code whole = infix(op, left, right, in);
+  Code result = convert(whole, to);
+  result.modular = whole.text;
+  result.modular_precedence = whole.precedence;
+  return result;
 }
 
 Code prefix(Tok op, const Code& operand, CppType cpp_type) {

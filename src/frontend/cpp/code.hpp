@@ -69,6 +69,9 @@ struct Code {
   Literal literal;
   CppText pointer;      ///< the pointer in `(*pointer)`; otherwise empty
   Tok sign = Tok::end;  ///< the '+', '-' or '~' at the start of the text
+  /// The unsigned operation in a text that wrapping() has converted back; otherwise empty
+  CppText modular;
+  Precedence modular_precedence = Precedence::primary;
 };
 
 CppType cpp_type_of(Type type);
@@ -98,6 +101,11 @@ Code convert(const Code& code, CppType to);
 void meet(Code& a, Code& b, CppType to);
 /// Emits `a op b` with the necessary parentheses.
 Code infix(Tok op, const Code& a, const Code& b, CppType cpp_type);
+/// Emits a sum, a difference or a product in `to`, int or long long, that wraps: C++ computes with the
+/// unsigned type, since compilers assume that signed numbers do not overflow.
+Code wrapping(Tok op, const Code& a, const Code& b, CppType to);
+/// The unsigned number that wrapping() has converted to `code`, or `code` itself.
+Code modular(const Code& code);
 Precedence precedence_of(Tok op);
 /// Emits `function(arguments)`, for a function of CUDA, of quern's device headers or of the file.
 Code call(std::string_view function, const std::vector<CppText>& arguments, CppType cpp_type);

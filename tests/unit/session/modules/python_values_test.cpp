@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -139,6 +140,69 @@ TEST_CASE("functions inside kernels, effects in their order, and None") {
           "    a[7] = 1 if a[0] < 0 and bump(a, 0) else 2\n")
       .kernel("k")({.grid = 1, .block = 1})(a);
   CHECK(a == std::vector<std::int64_t>{15, -1, 1213, 83, 16020, 10, 5, 2});
+}
+
+TEST_CASE("sums, differences and products that do not fit wrap, and nothing takes them for positive") {
+  if (!ready()) return;
+  constexpr std::size_t kCount = 96, kResults = 12;
+  const Session session("cpu");
+  std::vector<std::int64_t> a(kCount), b(kCount), out(kCount * kResults);
+  std::vector<std::int32_t> c(kCount), d(kCount);
+  std::mt19937_64 random(7);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    a[i] = i == 0 ? INT64_MIN : static_cast<std::int64_t>(random());
+    b[i] = i == 1 ? INT64_MIN : static_cast<std::int64_t>(random() >> (i % 40));
+    c[i] = i == 2 ? INT32_MIN : static_cast<std::int32_t>(random());
+    d[i] = static_cast<std::int32_t>(random());
+  }
+  std::vector<std::int32_t> summed = c, squares = c;
+  session
+      .load_python(
+          "import numpy as np\nfrom numba import cuda\n\n@cuda.jit\ndef k(a, b, c, d, out, summed, "
+          "squares):\n"
+          "    i = cuda.grid(1)\n    if i < a.size:\n        x = a[i]\n        y = b[i]\n"
+          "        out[12 * i + 0] = 1 if x * x < 0 else 0\n        out[12 * i + 1] = (y * y) % 1000\n"
+          "        out[12 * i + 2] = (x + y) // 16\n        out[12 * i + 3] = 1 if x + 5000000000 > x else "
+          "0\n"
+          "        out[12 * i + 4] = (x - y) >> 60\n        out[12 * i + 5] = 1 if -x > 0 and x < 0 else 0\n"
+          "        h = 0\n        for j in range(20):\n            h = h * 6364136223846793005 + j * y\n"
+          "            h += x\n        out[12 * i + 6] = h >> 40\n        out[12 * i + 7] = 1 if h % 3 < 0 "
+          "else 0\n"
+          "        out[12 * i + 8] = y ** 5 % 1000\n        out[12 * i + 9] = 1 if np.square(c[i]) < 0 else "
+          "0\n"
+          "        summed[i] += d[i]\n        out[12 * i + 10] = 1 if summed[i] < c[i] else 0\n"
+          "        squares[i] *= c[i]\n        out[12 * i + 11] = squares[i] // 8\n")
+      .kernel("k")({.grid = 3, .block = 32})(a, b, c, d, out, summed, squares);
+  const auto floored = [](std::int64_t of, std::int64_t by) { return of / by - (of % by < 0 ? 1 : 0); };
+  const auto rest = [&](std::int64_t of, std::int64_t by) { return of - floored(of, by) * by; };
+  for (std::size_t i = 0; i < kCount; ++i) {
+    INFO("element " << i);
+    const auto x = static_cast<std::uint64_t>(a[i]), y = static_cast<std::uint64_t>(b[i]);
+    const auto u = static_cast<std::uint32_t>(c[i]);
+    const auto number = [](std::uint64_t bits) { return static_cast<std::int64_t>(bits); };
+    const auto word = [](std::uint32_t bits) { return static_cast<std::int32_t>(bits); };
+    std::uint64_t h = 0;
+    for (std::uint64_t j = 0; j < 20; ++j) h = h * 6364136223846793005u + j * y + x;
+    const std::int32_t sum = word(u + static_cast<std::uint32_t>(d[i]));
+    const std::int64_t expected[kResults] = {number(x * x) < 0,
+                                             rest(number(y * y), 1000),
+                                             floored(number(x + y), 16),
+                                             number(x + 5000000000u) > a[i],
+                                             number(x - y) >> 60,
+                                             number(0 - x) > 0 && a[i] < 0,
+                                             number(h) >> 40,
+                                             0,
+                                             rest(number(y * y * y * y * y), 1000),
+                                             word(u * u) < 0,
+                                             sum < c[i],
+                                             floored(word(u * u), 8)};
+    for (std::size_t k = 0; k < kResults; ++k) {
+      INFO("result " << k);
+      CHECK(out[i * kResults + k] == expected[k]);
+    }
+    CHECK(summed[i] == sum);
+    CHECK(squares[i] == word(u * u));
+  }
 }
 
 TEST_SUITE_END();
