@@ -3,7 +3,7 @@
 // sets of data: every byte of the output must agree (any two NaNs are equal). A case is one kernel with one
 // configuration and one set of data.
 //   differential-fuzz [--first SEED] [--kernels N] [--configurations N] [--data N] [--statements N]
-//                     [--waiting PERCENT] [--dispatched PERCENT]
+//                     [--indices PERCENT] [--waiting PERCENT] [--dispatched PERCENT]
 //   differential-fuzz --show SEED
 // Prints each seed that fails and the reason, and at the end "kernels K, compilations C, cases N, failed F".
 // After a crash or a hang, the seed is the last word of the output.
@@ -35,6 +35,7 @@ struct Settings {
   unsigned configurations = 2;
   unsigned data = 32;
   unsigned statements = 0;   ///< 0: the seed determines it
+  unsigned indices = 25;     ///< percent of the kernels that mostly compute indices
   unsigned waiting = 10;     ///< percent of the kernels whose threads wait for each other
   unsigned dispatched = 20;  ///< percent of the configurations
 };
@@ -173,6 +174,7 @@ oracle::GenerateOptions options_of(std::uint64_t seed, const Settings& settings)
   options.statements =
       settings.statements != 0 ? settings.statements : 3 + random.below(random.chance(20) ? 24 : 9);
   options.waiting = settings.waiting != 0 && random.chance(settings.waiting);
+  options.indices = settings.indices != 0 && random.chance(settings.indices);
   return options;
 }
 
@@ -229,6 +231,7 @@ int main(int argc, char** argv) {
   line.add("--configurations", settings.configurations, "of each kernel");
   line.add("--data", settings.data, "sets of data for each configuration");
   line.add("--statements", settings.statements, "of each kernel, instead of a number by the seed");
+  line.add("--indices", settings.indices, "percent of the kernels that mostly compute indices");
   line.add("--waiting", settings.waiting, "percent of the kernels whose threads wait for each other");
   line.add("--dispatched", settings.dispatched, "percent of the configurations that the dispatcher runs");
   line.add("--show", show, "print the kernel of this seed and stop");

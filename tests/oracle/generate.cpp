@@ -51,6 +51,13 @@ Extents choose_block(Random& random) {
   return {x, y, 1};
 }
 
+// With full warps, for which the code is full.
+Extents choose_whole_block(Random& random) {
+  static constexpr Extents kBlocks[] = {{64, 1, 1}, {128, 1, 1}, {32, 4, 1},
+                                        {96, 1, 1}, {100, 1, 1}, {64, 2, 1}};
+  return random.pick(kBlocks);
+}
+
 class Kernel {
  public:
   Kernel(std::uint64_t seed, const GenerateOptions& options) : w_(seed, options) {}
@@ -59,11 +66,13 @@ class Kernel {
     Generated result;
     shape(result);
     prologue();
+    if (w_.options.indices) begin_indices(w_, result.threads * 64);
     const unsigned count = w_.options.statements;
     for (unsigned i = 0; i < count; ++i) {
       statement(0);
       if (i > count / 2 && w_.random.chance(2)) leave_early();
     }
+    if (w_.options.indices) end_indices(w_);
     epilogue();
     result.ptx = module();
     return result;
@@ -83,8 +92,9 @@ class Kernel {
         "k_in,\n\t.param .u64 k_out,\n\t.param .u32 k_threads\n)\n{{\n"
         "\t.reg .pred %p<{}>;\n\t.reg .pred %q<3>;\n\t.reg .b32 %r<{}>;\n\t.reg .b64 %rd<{}>;\n\t.reg .f32 "
         "%f<{}>;\n\t.reg .f64 %fd<{}>;\n\t.reg .b16 %h<4>;\n\t.reg .b32 %t<12>;\n\t.reg .b64 %td<12>;\n"
-        "\t.reg .f32 %tf<2>;\n\t.reg .b32 %loop<{}>;\n\t.shared .align 8 .b8 tile[{}];\n{}{}{}}}\n",
-        functions(), kP, kR, kRd, kF, kFd, w_.loops + 1, std::max(64u, w_.threads * 4),
+        "\t.reg .f32 %tf<2>;\n\t.reg .b32 %n<{}>;\n\t.reg .b32 %u<{}>;\n\t.reg .b32 %loop<{}>;\n\t.shared "
+        ".align 8 .b8 tile[{}];\n{}{}{}}}\n",
+        functions(), kP, kR, kRd, kF, kFd, kN, kU, w_.loops + 1, std::max(64u, w_.threads * 4),
         w_.uses_stack ? Text{"\t.local .align 8 .b8 stack[{}];\n", kStackWords * 4} : Text{""}, start,
         w_.text);
   }
@@ -96,7 +106,7 @@ class Kernel {
   }
 
   void shape(Generated& result) {
-    const Extents chosen = choose_block(w_.random);
+    const Extents chosen = w_.options.indices ? choose_whole_block(w_.random) : choose_block(w_.random);
     result.block = w_.options.block.value_or(chosen);
     result.grid = {1 + w_.random.below(3), 1 + w_.random.below(2), 1};
     w_.stack_element = 4 * w_.random.below(3);
@@ -174,7 +184,9 @@ class Kernel {
   // Structured statements.
   void statement(unsigned depth) {
     if (w_.options.waiting && w_.random.chance(25)) return wait(depth);
-    const unsigned kind = w_.random.below(120);
+    if (w_.options.indices && depth == 0 && w_.random.chance(30)) return around(depth);
+    if (w_.options.indices && w_.random.chance(depth == 0 ? 65 : 80)) return index(w_);
+    const unsigned kind = w_.random.below(w_.options.indices ? 60 : 120);
     const bool together = depth == 0 && w_.together;
     if (kind < 9 && depth < 3) return branch(depth);
     if (kind < 14 && depth < 2) return loop(depth);
@@ -204,6 +216,15 @@ class Kernel {
     if (kind < 106) return half(w_);
     if (kind < 113) return conversion(w_);
     predicate(w_);
+  }
+
+  // A remainder, a question about it, and before or after the question lanes that part.
+  void around(unsigned depth) {
+    const IndexDivision division = divide(w_, true);
+    std::string answer = w_.random.chance(40) ? ask(w_, division) : "";
+    w_.random.chance(60) ? loop(depth) : branch(depth);
+    if (answer.empty()) answer = ask(w_, division);
+    correct(w_, division, answer);
   }
 
   void branch(unsigned depth) {

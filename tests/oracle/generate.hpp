@@ -42,6 +42,7 @@ struct GenerateOptions {
   bool shuffles = true;
   bool memory = true;
   bool waiting = false;  ///< threads wait for each other in loops and at barriers for a part of the block
+  bool indices = false;  ///< mostly arithmetic of indices: divisions by one number for all threads, bounds
   std::optional<Extents> block;  ///< otherwise chosen by the seed
 };
 

@@ -9,6 +9,8 @@
 namespace quern::oracle {
 
 inline constexpr unsigned kR = 6, kRd = 4, kF = 4, kFd = 3, kP = 4;
+/// With GenerateOptions::indices: %n, 32-bit indices, and %u, the same in all threads.
+inline constexpr unsigned kN = 6, kU = 4;
 /// Words in a thread's local memory, and in the table in constant memory; a power of two.
 inline constexpr unsigned kStackWords = 16;
 /// Bytes of a block in `meeting`: see generate_waiting.cpp.
@@ -81,6 +83,20 @@ void reduce(Writer& w);
 void exchange(Writer& w);
 void shared_atomic(Writer& w);
 void barrier_reduce(Writer& w);
+// With GenerateOptions::indices: values of %n and %u, whose data are at `spare` in `in`; a statement for any
+// position; and the end, which adds %n to %r.
+struct IndexDivision {
+  std::string divisor, result;  ///< registers, or a constant divisor
+};
+/// A quotient or a remainder, or both. `around`: often of numbers that are negative in some warps.
+IndexDivision divide(Writer& w, bool around);
+/// Compares the result; the predicate.
+std::string ask(Writer& w, const IndexDivision& division);
+/// Corrects the result, or chooses by it.
+void correct(Writer& w, const IndexDivision& division, const std::string& answer);
+void begin_indices(Writer& w, std::uint64_t spare);
+void index(Writer& w);
+void end_indices(Writer& w);
 // With GenerateOptions::waiting: `lock` for any position,
 void lock(Writer& w);
 // ... and for positions at which all threads of the block are together:
