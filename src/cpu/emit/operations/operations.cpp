@@ -5,6 +5,7 @@
 
 #include <llvm/IR/Constants.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 
@@ -41,6 +42,37 @@ llvm::Value* scalar_operand(Context& context, ir::Value arg) {
   return extract_lane(context, context.vector(arg), first_lane(context));
 }
 
+/// True if the low halves of the operands determine the low half of the result.
+bool may_narrow(ir::Op op) {
+  switch (op) {
+    case ir::Op::iadd:
+    case ir::Op::isub:
+    case ir::Op::imul:
+    case ir::Op::and_:
+    case ir::Op::or_:
+    case ir::Op::xor_:
+    case ir::Op::smin:
+    case ir::Op::smax:
+    case ir::Op::select:
+    case ir::Op::icmp:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// True for an operation on 64-bit vectors whose numbers all fit 32 bits. Python's integers and counts have 64
+/// bits whatever they hold.
+bool fits_words(const Context& context, ir::Value value) {
+  const ir::Inst& inst = context.function()[value];
+  const auto fits = [&](ir::Value of) {
+    const analysis::LanePattern& pattern = context.pattern(of);
+    return context.function()[of].type != ir::Type::i64 || (pattern.min >= INT32_MIN && pattern.max <= INT32_MAX);
+  };
+  return may_narrow(inst.op) && context.function()[inst.args.back()].type == ir::Type::i64 && fits(value) &&
+         std::ranges::all_of(inst.args, fits);
+}
+
 void emit_elementwise(Context& context, ir::Value value, Elementwise emit) {
   const ir::Inst& inst = context.function()[value];
   const analysis::LanePattern& pattern = context.pattern(value);
@@ -56,7 +88,14 @@ void emit_elementwise(Context& context, ir::Value value, Elementwise emit) {
                              context.pattern(arg).kind == analysis::LanePatternKind::uniform);
     operands.args.push_back(keep_scalar ? scalar_operand(context, arg) : context.vector(arg));
   }
-  context.define(value, emit(operands));
+  if (!operands.is_vector() || !fits_words(context, value)) return context.define(value, emit(operands));
+  llvm::IRBuilder<>& b = context.builder();
+  llvm::Type* const wide = operands.type;
+  for (llvm::Value*& arg : operands.args)
+    if (width_of(arg->getType()) == 64) arg = b.CreateTrunc(arg, with_element(arg->getType(), b.getInt32Ty()));
+  if (inst.type == ir::Type::i64) operands.type = with_element(wide, b.getInt32Ty());
+  llvm::Value* const result = emit(operands);
+  context.define(value, inst.type == ir::Type::i64 ? b.CreateSExt(result, wide) : result);
 }
 
 /// True for the widening that starts an offset32 address: the index is stored separately, so the base is 0.
