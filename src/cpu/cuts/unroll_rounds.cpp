@@ -72,7 +72,8 @@ class Counter {
     if (entries.size() != 2 || std::ranges::find(entries, found.latch) == entries.end()) return std::nullopt;
     bool waits = false;
     for (const ir::BlockId id : loop.blocks) {
-      for (const ir::Value value : function_.blocks[id].insts) waits |= ir::is_barrier(function_[value].op);
+      for (const ir::Value value : function_.blocks[id].insts)
+        waits |= ir::is_barrier(function_[value].op) || function_[value].op == ir::Op::shuffle;
       const std::vector<ir::BlockId>& succs = function_.blocks[id].succs;
       for (unsigned i = 0; i < succs.size(); ++i) {
         if (std::ranges::find(loop.blocks, succs[i]) != loop.blocks.end()) continue;

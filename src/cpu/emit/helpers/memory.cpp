@@ -84,6 +84,32 @@ __attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather
   }
 }
 
+// By 32-bit indices from one base, in elements.
+__attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather_indexed_32_avx2(
+    std::uint32_t* out, const void* base, const std::int32_t* indices, std::uint32_t mask) {
+  const __m256i bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+  for (unsigned lane = 0; lane < kWarpSize; lane += 8, mask >>= 8) {
+    const __m256i chunk = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(indices + lane));
+    const __m256i all = _mm256_set1_epi32(static_cast<int>(mask));
+    const __m256i running = _mm256_cmpeq_epi32(_mm256_and_si256(all, bits), bits);
+    const __m256i values = _mm256_mask_i32gather_epi32(_mm256_setzero_si256(), static_cast<const int*>(base),
+                                                       chunk, running, sizeof *out);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + lane), values);
+  }
+}
+
+__attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather_indexed_64_avx2(
+    std::uint64_t* out, const void* base, const std::int32_t* indices, std::uint32_t mask) {
+  const __m256i bits = _mm256_setr_epi64x(1, 2, 4, 8);
+  for (unsigned lane = 0; lane < kWarpSize; lane += 4, mask >>= 4) {
+    const __m128i chunk = _mm_loadu_si128(reinterpret_cast<const __m128i*>(indices + lane));
+    const __m256i running = _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(mask), bits), bits);
+    const __m256i values = _mm256_mask_i32gather_epi64(
+        _mm256_setzero_si256(), static_cast<const long long*>(base), chunk, running, sizeof *out);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + lane), values);
+  }
+}
+
 QUERN_KERNEL_MEMORY static void quern_cpu_scatter_8(const std::uint8_t* values, const std::int64_t* addresses,
                                                     std::uint32_t mask) {
   scatter_lanes(values, addresses, mask);
@@ -114,12 +140,20 @@ QUERN_KERNEL_MEMORY static void quern_cpu_store_row_16(std::uint16_t* to, const 
 
 std::span<const Helper> memory_helpers() {
   static const Helper rows[] = {
-      QUERN_HELPER(quern_cpu_gather_8),       QUERN_HELPER(quern_cpu_gather_16),
-      QUERN_HELPER(quern_cpu_gather_32),      QUERN_HELPER(quern_cpu_gather_64),
-      QUERN_HELPER(quern_cpu_gather_32_avx2), QUERN_HELPER(quern_cpu_gather_64_avx2),
-      QUERN_HELPER(quern_cpu_scatter_8),      QUERN_HELPER(quern_cpu_scatter_16),
-      QUERN_HELPER(quern_cpu_scatter_32),     QUERN_HELPER(quern_cpu_scatter_64),
-      QUERN_HELPER(quern_cpu_store_row_8),    QUERN_HELPER(quern_cpu_store_row_16),
+      QUERN_HELPER(quern_cpu_gather_8),
+      QUERN_HELPER(quern_cpu_gather_16),
+      QUERN_HELPER(quern_cpu_gather_32),
+      QUERN_HELPER(quern_cpu_gather_64),
+      QUERN_HELPER(quern_cpu_gather_32_avx2),
+      QUERN_HELPER(quern_cpu_gather_64_avx2),
+      QUERN_HELPER(quern_cpu_gather_indexed_32_avx2),
+      QUERN_HELPER(quern_cpu_gather_indexed_64_avx2),
+      QUERN_HELPER(quern_cpu_scatter_8),
+      QUERN_HELPER(quern_cpu_scatter_16),
+      QUERN_HELPER(quern_cpu_scatter_32),
+      QUERN_HELPER(quern_cpu_scatter_64),
+      QUERN_HELPER(quern_cpu_store_row_8),
+      QUERN_HELPER(quern_cpu_store_row_16),
   };
   return rows;
 }

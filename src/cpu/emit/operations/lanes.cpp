@@ -41,17 +41,30 @@ std::string sized(const char* stem, const Access& access, unsigned bytes) {
   return std::string(stem) + std::to_string(bytes * 8) + (avx2 && stem[10] == 'g' ? "_avx2" : "");
 }
 
+/// True if the processor gathers these elements by their 32-bit indices.
+bool gathers_by_index(const Access& access, const LanePointers& pointers, unsigned bytes) {
+  return access.context.specialisation().isa == Isa::avx2 && bytes >= kWordBytes &&
+         pointers.scale == static_cast<std::int64_t>(bytes) &&
+         pointers.index->getType()->getScalarSizeInBits() == 32;
+}
+
 Value* gather_by_helper(const Access& access, const LanePointers& pointers, std::int64_t displacement,
                         llvm::Type* type) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
-  Value* const addresses = spill(c, absolute_addresses(c, pointers, displacement));
+  const unsigned bytes = type->getScalarSizeInBits() / 8;
+  const Touches touches = ir::is_ordered(access.inst.attr) ? Touches::anything : Touches::reads_memory;
+  const bool by_index = gathers_by_index(access, pointers, bytes);
+  Value* const places = spill(c, by_index ? pointers.index : absolute_addresses(c, pointers, displacement));
   Value* const out = scratch(c, type);
-  call_helper(c, sized("quern_cpu_gather_", access, type->getScalarSizeInBits() / 8), b.getVoidTy(),
-              {out, addresses, c.mask_bits()},
-              ir::is_ordered(access.inst.attr) ? Touches::anything : Touches::reads_memory);
+  if (by_index)
+    call_helper(c, sized("quern_cpu_gather_indexed_", access, bytes), b.getVoidTy(),
+                {out, advance(c, pointers.base, displacement), places, c.mask_bits()}, touches);
+  else
+    call_helper(c, sized("quern_cpu_gather_", access, bytes), b.getVoidTy(), {out, places, c.mask_bits()},
+                touches);
   Value* const values = b.CreateAlignedLoad(type, out, llvm::Align(64));
-  release(c, {addresses, out});
+  release(c, {places, out});
   return values;
 }
 

@@ -61,13 +61,14 @@ bool may_narrow(ir::Op op) {
   }
 }
 
-/// True for an operation on 64-bit vectors whose numbers all fit 32 bits. Python's integers and counts have 64
-/// bits whatever they hold.
+/// True for an operation on 64-bit vectors whose numbers all fit 32 bits. Python's integers and counts have
+/// 64 bits whatever they hold.
 bool fits_words(const Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   const auto fits = [&](ir::Value of) {
     const analysis::LanePattern& pattern = context.pattern(of);
-    return context.function()[of].type != ir::Type::i64 || (pattern.min >= INT32_MIN && pattern.max <= INT32_MAX);
+    return context.function()[of].type != ir::Type::i64 ||
+           (pattern.min >= INT32_MIN && pattern.max <= INT32_MAX);
   };
   return may_narrow(inst.op) && context.function()[inst.args.back()].type == ir::Type::i64 && fits(value) &&
          std::ranges::all_of(inst.args, fits);
@@ -92,7 +93,8 @@ void emit_elementwise(Context& context, ir::Value value, Elementwise emit) {
   llvm::IRBuilder<>& b = context.builder();
   llvm::Type* const wide = operands.type;
   for (llvm::Value*& arg : operands.args)
-    if (width_of(arg->getType()) == 64) arg = b.CreateTrunc(arg, with_element(arg->getType(), b.getInt32Ty()));
+    if (width_of(arg->getType()) == 64)
+      arg = b.CreateTrunc(arg, with_element(arg->getType(), b.getInt32Ty()));
   if (inst.type == ir::Type::i64) operands.type = with_element(wide, b.getInt32Ty());
   llvm::Value* const result = emit(operands);
   context.define(value, inst.type == ir::Type::i64 ? b.CreateSExt(result, wide) : result);
