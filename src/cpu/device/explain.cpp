@@ -31,9 +31,11 @@ const CodeSite* site_at(const std::vector<CodeSite>& sites, std::uint64_t offset
 }
 
 /// The processor loads an operand in the instruction that uses it: the site is then the user's. If the user
-/// has a single load, that is the access.
-ir::Value access_behind(const ir::Function& function, ir::Value value) {
-  if (access_of(function[value].op) != AccessKind::none) return value;
+/// has a single load, that is the access. A store that was reading has not begun to store; an atomic
+/// operation may have read its own location.
+ir::Value access_behind(const ir::Function& function, ir::Value value, const engine::Fault& fault) {
+  const AccessKind kind = access_of(function[value].op);
+  if (kind == AccessKind::load || (kind != AccessKind::none && !fault.was_read)) return value;
   constexpr std::size_t kMostValues = 64;
   std::vector<ir::Value> work{value};
   ir::Value found = ir::kNone;
@@ -48,7 +50,8 @@ ir::Value access_behind(const ir::Function& function, ir::Value value) {
         work.push_back(arg);
       }
     }
-  return found;
+  if (kind != AccessKind::atomic) return found;
+  return found == ir::kNone ? value : ir::kNone;
 }
 
 ir::Type element_type(const ir::Function& function, const ir::Inst& inst) {
@@ -104,7 +107,8 @@ Site site_of(const CodeSites& known, std::uint64_t offset) {
 void explain_access(const CodeSites& known, const Site& site, engine::Fault& fault,
                     const engine::LaunchJob& job, const engine::Worker& worker) {
   const ir::Function* const kernel = known.module.functions.data();
-  const ir::Value access = site.function == nullptr ? ir::kNone : access_behind(*site.function, site.value);
+  const ir::Value access =
+      site.function == nullptr ? ir::kNone : access_behind(*site.function, site.value, fault);
   if (access != ir::kNone) describe(*site.function, access, fault);
   // Threads are followed through the kernel alone, not into functions that it calls.
   const bool in_kernel =

@@ -71,6 +71,13 @@ FaultKind classify(const KernelRun& run, int signal, const siginfo_t& info) noex
   return FaultKind::illegal_address;
 }
 
+/// By the error code of a page fault (Intel's manual, volume 3, "Page-Fault Exceptions"). Other exceptions do
+/// not tell.
+bool is_read(greg_t exception, greg_t error) noexcept {
+  constexpr greg_t kPageFault = 14, kWrite = 2;
+  return exception == kPageFault && (error & kWrite) == 0;
+}
+
 bool is_ours(const KernelRun& run, int signal, const siginfo_t& info, const void* pc) noexcept {
   if (info.si_code <= 0) return false;  // sent by kill() or the like, not caused by an instruction
   const auto text_bytes = static_cast<std::uint64_t>(run.text_end - run.text_begin);
@@ -157,6 +164,7 @@ void handle(int signal, siginfo_t* info, void* context) {
   if (run == nullptr || !is_ours(*run, signal, *info, pc)) return chain(signal, info, context);
   run->fault.kind = classify(*run, signal, *info);
   run->fault.address = reinterpret_cast<std::uint64_t>(info->si_addr);
+  run->fault.was_read = is_read(registers[REG_TRAPNO], registers[REG_ERR]);
   run->fault.pc = kernel_pc(*run, pc, reinterpret_cast<const void*>(registers[REG_RSP]));
   // The return from the handler restores the signal mask and the alternate stack. After that the thread
   // leaves the run.

@@ -39,6 +39,7 @@ enum class FaultKind : std::uint8_t {
 struct Fault {
   FaultKind kind = FaultKind::none;
   std::uint64_t address = 0;  ///< for an address fault, if the processor reports it
+  bool was_read = false;      ///< the processor says that it was reading
   /// an index into KernelCode::locations; a larger value: not known
   std::uint32_t location = ~std::uint32_t{0};
   std::uint32_t lane = 0;

@@ -184,10 +184,12 @@ std::optional<CppType> LoopCode::counter_type(const Expr& call, std::uint32_t ve
   const bool stays = by.stride == nullptr ||
                      emitter_.range(*call.items[2]).high + emitter_.range(*by.stride).high <= INT32_MAX;
   const bool in_int = stays && (narrow || (by.stride == nullptr && element == unit_.types->int32));
-  if (in_int && (step > 1 || step < -1) &&
-      !bounds.within(INT32_MIN - std::min<std::int64_t>(step, 0),
-                     INT32_MAX - std::max<std::int64_t>(step, 0)))
+  if (in_int && !bounds.within(INT32_MIN - std::min<std::int64_t>(step, 0),
+                               INT32_MAX - std::max<std::int64_t>(step, 0)))
     return std::nullopt;
+  // The same in 64 bits, where the end is a number that is known to be near the limit.
+  const Range& end = emitter_.range(*call.items[call.items.size() > 2 ? 2 : 1]);
+  if (!in_int && (step > 0 ? end.low > INT64_MAX - step : end.high < INT64_MIN - step)) return std::nullopt;
   return in_int ? CppType::i32 : cpp_type_of(element);
 }
 

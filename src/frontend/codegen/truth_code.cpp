@@ -205,7 +205,7 @@ Code TruthCode::conditional(const Expr& expr) {
   CppType cpp_type = cpp_type_of(type);
   if (is_number(type)) {
     if (is_integral(type) && fits_int(a.cpp_type) && fits_int(b.cpp_type) && is_signed(cpp_type)) {
-      cpp_type = CppType::i32;
+      cpp_type = a.cpp_type == b.cpp_type ? a.cpp_type : CppType::i32;  // C++ widens only different types
     } else if (promoted(a.cpp_type, b.cpp_type) != cpp_type || !is_plain(a.cpp_type) ||
                !is_plain(b.cpp_type)) {
       a = convert(a, cpp_type);

@@ -51,6 +51,25 @@ TEST_CASE("integers are computed in 32 bits where they fit, in 64 where Python's
   CHECK(holds(statement("a[t] = n & 15"), "a[t] = n & 15;"));
 }
 
+TEST_CASE("a loop up to the last int, or down to the first, does not count in an int") {
+  const auto loop = [](const std::string& range) {
+    return cuda_of("@cuda.jit\ndef k(a, n):\n    for i in range(" + range + "):\n        a[0] += i\n",
+                   "(int32[::1], int64)");
+  };
+  CHECK(holds(loop("a[1], 2147483647"), "for (int i = a[1]; i < 2147483647; ++i)"));
+  for (const char* const range :
+       {"a[1], 2147483648", "2147483640, 2147483648", "a[1], a[1] + n % 2", "a[1], -2147483649, -1",
+        "-2147483647, -2147483649, -1", "n, 9223372036854775807, 2", "n, -9223372036854775807, -2"})
+    CHECK(holds(loop(range), ": quern::range<long long>("));
+}
+
+TEST_CASE("a choice of two narrow integers has their type in C++, and is widened where its type matters") {
+  const std::string text =
+      cuda_of("@cuda.jit\ndef k(a, o, n):\n    x = a[0]\n    y = a[1]\n    o[0] = (x if n < 3 else y) % 6\n",
+              "(int16[::1], int64[::1], int32)");
+  CHECK(holds(text, "quern::floor_mod(int(n < 3 ? x : y), 6)"));
+}
+
 TEST_CASE("the magnitude of a narrow integer is of its type, as in Numba") {
   const auto statement = [](const std::string& text) {
     return cuda_of("@cuda.jit\ndef k(a, b):\n    " + text + "\n", "int64[::1], int8[::1]");

@@ -103,6 +103,22 @@ TEST_CASE("whichever call meets a fault names the launch that met it, not its ow
   }
 }
 
+TEST_CASE("a load that the processor does in the instruction of a store is the access that is reported") {
+  if (!ready()) return;
+  for (const unsigned block : {2u, 8u, 32u, 64u}) {
+    Session session("cpu");
+    const Module module = session.load_cuda(
+        "extern \"C\" __global__ void k(int* p, int* o, long long off) {\n  int v = p[off];\n"
+        "  o[threadIdx.x] = v;\n}\n");
+    const DeviceArray<int> array = session.to_device(std::vector<int>(64));
+    module.kernel("k")({.grid = 1, .block = block})(array, array, 1ll << 40);
+    const DriverError error = error_of([&] { session.synchronize(); });
+    INFO(block << ": " << error.what());
+    CHECK(error.fault().access == MemoryAccess::load);
+    CHECK(error.fault().access_bytes == 4);
+  }
+}
+
 TEST_CASE("an error that is no fault blames nobody") {
   if (!ready()) return;
   const Session session("cpu");
