@@ -57,12 +57,12 @@ Value* gather_by_helper(const Access& access, const LanePointers& pointers, std:
   const bool by_index = gathers_by_index(access, pointers, bytes);
   Value* const places = spill(c, by_index ? pointers.index : absolute_addresses(c, pointers, displacement));
   Value* const out = scratch(c, type);
+  Value* const running = c.mask_bits();
   if (by_index)
     call_helper(c, sized("quern_cpu_gather_indexed_", access, bytes), b.getVoidTy(),
-                {out, advance(c, pointers.base, displacement), places, c.mask_bits()}, touches);
+                {out, advance(c, pointers.base, displacement), places, running}, touches);
   else
-    call_helper(c, sized("quern_cpu_gather_", access, bytes), b.getVoidTy(), {out, places, c.mask_bits()},
-                touches);
+    call_helper(c, sized("quern_cpu_gather_", access, bytes), b.getVoidTy(), {out, places, running}, touches);
   Value* const values = b.CreateAlignedLoad(type, out, llvm::Align(64));
   release(c, {places, out});
   return values;

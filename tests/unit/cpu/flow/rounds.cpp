@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over barriers that are unrolled.
+// Loops over barriers and over shuffles that are unrolled.
 #include <doctest/doctest.h>
 
 #include "cpu/cuts/passes.hpp"
@@ -44,7 +44,29 @@ IrBuilder tree() {
   return b;
 }
 
-std::size_t barriers_after_unrolling(const IrBuilder& b, std::uint32_t threads) {
+/// The sum of (thread + block) over the warp, by shuffles whose distance a loop halves.
+IrBuilder warp_sum() {
+  IrBuilder b;
+  const Value out = b.param(Type::i64);
+  const auto loop = b.block(), latch = b.block(), end = b.block();
+  const Value mine = b.add(b.tid(), b.ctaid()), first = b.i32(16);
+  b.br(loop);
+  b.at(loop);
+  const Value distance = b.phi(Type::i32, {{0, first}}), sum = b.phi(Type::i32, {{0, mine}});
+  const Value other = b.shuffle(ir::ShuffleMode::bfly, sum, distance, b.i32(31), b.i32(-1));
+  const Value both = b.add(sum, other), next = b.lshr(distance, 1);
+  b.cond_br(b.icmp(Icmp::ne, next, b.i32(0)), latch, end);
+  b.at(latch).br(loop);
+  b.incoming(distance, latch, next);
+  b.incoming(sum, latch, both);
+  b.at(end);
+  const Value whole = b.phi(Type::i32, {{loop, both}});
+  b.store(b.add(out, b.shl(b.zext(Type::i64, b.global_index()), 2)), whole);
+  b.ret();
+  return b;
+}
+
+std::size_t left_after_unrolling(const IrBuilder& b, std::uint32_t threads, ir::Op op) {
   Specialisation specialisation;
   specialisation.block = {threads, 1, 1};
   ir::Module module = b.module();
@@ -55,14 +77,23 @@ std::size_t barriers_after_unrolling(const IrBuilder& b, std::uint32_t threads) 
   cuts::unroll_rounds(module.functions[0], plan, specialisation);
   std::size_t count = 0;
   for (const ir::Block& block : module.functions[0].blocks)
-    for (const Value value : block.insts) count += module.functions[0][value].op == ir::Op::barrier ? 1 : 0;
+    for (const Value value : block.insts) count += module.functions[0][value].op == op ? 1 : 0;
   return count;
+}
+
+std::size_t barriers_after_unrolling(const IrBuilder& b, std::uint32_t threads) {
+  return left_after_unrolling(b, threads, ir::Op::barrier);
 }
 
 TEST_CASE("a loop over barriers is unrolled if the shape of the block gives its iterations") {
   CHECK(barriers_after_unrolling(tree(), 256) == 1 + 8);
   CHECK(barriers_after_unrolling(tree(), 128) == 1 + 7);
   CHECK(barriers_after_unrolling(tree(), 32) == 2);  // one warp: barriers cost nothing
+}
+
+TEST_CASE("a loop over shuffles is unrolled, so that their distances are known") {
+  CHECK(left_after_unrolling(warp_sum(), 256, ir::Op::shuffle) == 5);
+  CHECK(left_after_unrolling(warp_sum(), 64, ir::Op::shuffle) == 5);
 }
 
 TEST_CASE("a loop over barriers whose end a parameter decides stays a loop") {
@@ -95,6 +126,21 @@ TEST_CASE("a reduction in shared memory gives the sum in every variant") {
       REQUIRE(!device.launch(*code, variant, {2, 1, 1}, Params().add(memory.data())));
       for (std::uint32_t i = 0; i < 2 * threads; ++i)
         REQUIRE(memory[i] == threads * (threads - 1) / 2 + threads * (i / threads));
+    }
+}
+
+TEST_CASE("a sum by shuffles in a loop gives the sum of the warp in every variant") {
+  TestDevice device;
+  const ir::Module module = warp_sum().module();
+  for (const std::uint32_t threads : {32u, 64u, 256u})
+    for (const Specialisation& variant : variants({threads, 1, 1})) {
+      CAPTURE(name(variant));
+      device.clear();
+      auto memory = device.allocate<std::uint32_t>(512);
+      const auto code = compile_ir(module, variant);
+      REQUIRE(!device.launch(*code, variant, {2, 1, 1}, Params().add(memory.data())));
+      for (std::uint32_t i = 0; i < 2 * threads; ++i)
+        REQUIRE(memory[i] == 32 * (i % threads / 32 * 32) + 31 * 16 + 32 * (i / threads));
     }
 }
 
