@@ -265,7 +265,11 @@ Code modular(const Code& code) {
 
 Code wrapping(Tok op, const Code& a, const Code& b, CppType to) {
   const CppType in = to == CppType::i64 ? CppType::u64 : CppType::u32;
-  Code left = modular(a), right = modular(b);
+  // An unsigned int would not become the long long that the int becomes.
+  const auto low_bits = [&](const Code& of) {
+    return in == CppType::u64 && of.cpp_type != to ? of : modular(of);
+  };
+  Code left = low_bits(a), right = low_bits(b);
   for (Code* side : {&left, &right})
     if (row_of(side->cpp_type).rank > row_of(in).rank) *side = convert(*side, in);
   // The conversion of one operand converts the other.
