@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unrolls loops over barriers whose iterations are known from the shape of the block, such as a reduction
-// over blockDim.x / 2, blockDim.x / 4, ... threads. In each copy of the body it is known which warps and
-// lanes take part.
+// Unrolls loops over barriers and over shuffles whose iterations are known from the shape of the block, such
+// as a reduction over blockDim.x / 2, blockDim.x / 4, ... threads. In each copy of the body it is known which
+// warps and lanes take part, and by which distance a shuffle moves.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -70,10 +70,10 @@ class Counter {
     Rounds found{.loop = &loop, .latch = loop.blocks.back()};
     const std::vector<ir::BlockId>& entries = function_.blocks[loop.header].preds;
     if (entries.size() != 2 || std::ranges::find(entries, found.latch) == entries.end()) return std::nullopt;
-    bool waits = false;
+    bool worth_it = false;
     for (const ir::BlockId id : loop.blocks) {
       for (const ir::Value value : function_.blocks[id].insts)
-        waits |= ir::is_barrier(function_[value].op) || function_[value].op == ir::Op::shuffle;
+        worth_it |= ir::is_barrier(function_[value].op) || function_[value].op == ir::Op::shuffle;
       const std::vector<ir::BlockId>& succs = function_.blocks[id].succs;
       for (unsigned i = 0; i < succs.size(); ++i) {
         if (std::ranges::find(loop.blocks, succs[i]) != loop.blocks.end()) continue;
@@ -83,7 +83,7 @@ class Counter {
         found.stays = 1 - i;
       }
     }
-    if (!waits || found.exiting == ir::kNone || found.exiting == found.latch ||
+    if (!worth_it || found.exiting == ir::kNone || found.exiting == found.latch ||
         !analysis::dominates(facts_, found.exiting, found.latch))
       return std::nullopt;
     return found;

@@ -189,7 +189,8 @@ std::optional<CppType> LoopCode::counter_type(const Expr& call, std::uint32_t ve
     return std::nullopt;
   // The same in 64 bits, where the end is a number that is known to be near the limit.
   const Range& end = emitter_.range(*call.items[call.items.size() > 2 ? 2 : 1]);
-  if (!in_int && (step > 0 ? end.low > INT64_MAX - step : end.high < INT64_MIN - step)) return std::nullopt;
+  const bool leaves = step > 0 ? end.low > INT64_MAX - (step - 1) : end.high < INT64_MIN - (step + 1);
+  if (!in_int && leaves) return std::nullopt;
   return in_int ? CppType::i32 : cpp_type_of(element);
 }
 

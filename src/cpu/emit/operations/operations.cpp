@@ -42,7 +42,7 @@ llvm::Value* scalar_operand(Context& context, ir::Value arg) {
   return extract_lane(context, context.vector(arg), first_lane(context));
 }
 
-/// True if the low halves of the operands determine the low half of the result.
+/// True for operations that give in 32 bits what they give in 64, if all numbers fit 32 bits.
 bool may_narrow(ir::Op op) {
   switch (op) {
     case ir::Op::iadd:
