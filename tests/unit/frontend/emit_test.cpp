@@ -57,9 +57,11 @@ TEST_CASE("a loop up to the last int, or down to the first, does not count in an
                    "(int32[::1], int64)");
   };
   CHECK(holds(loop("a[1], 2147483647"), "for (int i = a[1]; i < 2147483647; ++i)"));
+  CHECK(holds(loop("n, 9223372036854775807"), "for (long long i = n; i < 9223372036854775807LL; ++i)"));
+  CHECK(holds(loop("n, -9223372036854775807, -2"), "; i -= 2)"));
   for (const char* const range :
        {"a[1], 2147483648", "2147483640, 2147483648", "a[1], a[1] + n % 2", "a[1], -2147483649, -1",
-        "-2147483647, -2147483649, -1", "n, 9223372036854775807, 2", "n, -9223372036854775807, -2"})
+        "-2147483647, -2147483649, -1", "n, 9223372036854775807, 2", "n, -9223372036854775807, -3"})
     CHECK(holds(loop(range), ": quern::range<long long>("));
 }
 
