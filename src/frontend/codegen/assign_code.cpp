@@ -272,7 +272,6 @@ void AssignCode::augmented(const Stmt& node) {
   Code operand = emitter_.operators().checked_divisor(node.op, emitter_.expression(value), value);
   if (is_complex(result)) operand = convert(operand, cpp_type_of(result));
   emitter_.order().release(mark);
-  const Range all = is_name ? specialisation_.version_ranges[scope_.defined(target)] : Range{};
   const Range left_range = is_name ? specialisation_.ranges[target.id] : of_type(left);
   if (!read_first && (!is_name || id != kNoVariable) && same_in_cpp(node, assigned, operand, result)) {
     const CppType in = promoted(assigned.cpp_type, operand.cpp_type);
@@ -285,6 +284,7 @@ void AssignCode::augmented(const Stmt& node) {
     emitter_.lines().add(cpp_text("{} {}= {};", assigned.text, text_of(node.op), operand.text));
     return;
   }
+  const Range all = is_name ? specialisation_.version_ranges[scope_.defined(target)] : Range{};
   const Code computed = emitter_.operators().operate(node.op, before, left, operand, right, result, all,
                                                      left_range, emitter_.range(value));
   if (is_name) return assign_name(target, computed, result);
