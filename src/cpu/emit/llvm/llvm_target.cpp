@@ -138,7 +138,8 @@ bool multiplies_bytes(Isa isa, bool portable) {
 bool is_zen(llvm::StringRef cpu) { return cpu.starts_with("znver"); }
 
 bool fills_first_cache(Isa isa, bool portable) {
-  return is_for_host(isa, portable) && is_zen(host_cpu().name);
+  const llvm::StringRef cpu = host_cpu().name;
+  return is_for_host(isa, portable) && is_zen(cpu) && cpu != "znver4";
 }
 
 void set_function_attributes(llvm::Function& function, Isa isa) {
