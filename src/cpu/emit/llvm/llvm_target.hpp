@@ -23,8 +23,8 @@ bool multiplies_bytes(Isa isa, bool portable);
 /// True if LLVM's name of a processor is that of a Zen core (AMD).
 bool is_zen(llvm::StringRef cpu);
 
-/// True if blocks farther ahead are prefetched to the first cache there: AMD's processors but Zen 4
-/// (docs/decisions/0057-masked-accesses.md).
+/// True if that machine is faster when blocks farther ahead are prefetched to its first cache: AMD's
+/// processors but Zen 4 (docs/decisions/0057-masked-accesses.md).
 bool fills_first_cache(Isa isa, bool portable);
 
 /// Sets the attributes of every emitted function: 512-bit registers if the ISA has them, no unwinding, and a
