@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cpu/analysis/structure.hpp"
+#include "cpu/cuts/joint.hpp"
 
 namespace quern::cpu::cuts {
 namespace {
@@ -22,11 +23,16 @@ constexpr std::int64_t kMaxBlockIndex = 1023;
 
 class Finder {
  public:
-  Finder(const ir::Function& function, const Analysis& facts, const Analysis& shape,
+  Finder(const ir::Function& function, const Analysis& facts, const Analysis& shape, const GangPlan& gang,
          const std::vector<std::vector<ir::Value>>& tests)
-      : function_(function), facts_(facts), patterns_(facts.patterns), shape_(shape), tests_(tests) {}
+      : function_(function),
+        facts_(facts),
+        patterns_(facts.patterns),
+        shape_(shape),
+        gang_(gang),
+        tests_(tests) {}
 
-  SerialRegion find(ir::BlockId branch, std::uint32_t width) const {
+  SerialRegion find(ir::BlockId branch) const {
     const ir::BlockId join = shape_.ipostdom[branch];
     if (join == ir::kNone || shape_.position[join] <= shape_.position[branch]) return {};
     SerialRegion region{.join = join, .blocks = blocks_between(branch, join)};
@@ -36,8 +42,10 @@ class Finder {
       if (!is_allowed(id)) return {};
       insts += function_.blocks[id].insts.size();
     }
-    if (insts * width > kMaxSerialInsts) return {};
+    if (insts * gang_.width > kMaxSerialInsts) return {};
     region.all_lanes = find_all_lanes(branch, region.blocks);
+    if (begins_behind(region, branch))
+      region.joint_head = find_joint_head(function_, patterns_, gang_, region.blocks[0]);
     const std::uint32_t loop = shape_.loop_of[branch];
     const bool leaves = !analysis::loop_contains(shape_, loop, join);
     region.together = leaves || may_agree(terminator(branch).args[0]);
@@ -63,6 +71,12 @@ class Finder {
     }
     std::ranges::sort(found, {}, [&](ir::BlockId id) { return shape_.position[id]; });
     return found;
+  }
+
+  /// True if warps come to the first block of the region only from the branch, once.
+  bool begins_behind(const SerialRegion& region, ir::BlockId branch) const {
+    return !region.blocks.empty() && std::ranges::find(region.blocks, branch) == region.blocks.end() &&
+           function_.blocks[region.blocks[0]].preds == std::vector{branch};
   }
 
   bool assumes_together(ir::BlockId id) const {
@@ -131,6 +145,7 @@ class Finder {
   const Analysis& facts_;
   const std::vector<LanePattern>& patterns_;  ///< of facts_
   const Analysis& shape_;
+  const GangPlan& gang_;
   const std::vector<std::vector<ir::Value>>& tests_;
 };
 
@@ -149,12 +164,12 @@ std::vector<SerialRegion> find_serial_regions(const ir::Function& function, cons
   std::vector<SerialRegion> regions(function.blocks.size());
   Analysis shape;
   if (!analysis::find_structure(function, shape)) return regions;
-  const Finder finder(function, facts, shape, tests);
+  const Finder finder(function, facts, shape, gang, tests);
   std::size_t total = 0;
   for (const ir::BlockId id : shape.order) {
     const bool chooses = function[function.blocks[id].insts.back()].op == ir::Op::cond_br;
     if (!chooses || !tests[id].empty() || leave_together(function, facts.patterns, gang, id)) continue;
-    SerialRegion region = finder.find(id, gang.width);
+    SerialRegion region = finder.find(id);
     for (const ir::BlockId each : region.blocks) total += function.blocks[each].insts.size() * gang.width;
     if (total <= kMaxAllSerialInsts) regions[id] = std::move(region);
   }

@@ -20,6 +20,12 @@ llvm::Constant* lane_constant(Context& context, unsigned bits,
   return llvm::ConstantVector::get(lanes);
 }
 
+llvm::Constant* lanes_before(Context& context) {
+  std::array<std::int64_t, kWarpSize> before{};
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) before[lane] = (std::int64_t{1} << lane) - 1;
+  return lane_constant(context, 32, before);
+}
+
 llvm::Constant* lane_numbers(Context& context, unsigned bits) {
   std::array<std::int64_t, kWarpSize> values{};
   std::iota(values.begin(), values.end(), 0);

@@ -17,6 +17,8 @@ inline constexpr std::uint32_t kAllLanes = 0xffffffffu;
 
 /// The constants 0, 1, ... 31 as integers of `bits` bits.
 llvm::Constant* lane_numbers(Context& context, unsigned bits);
+/// For each lane, an i32 with the bits of the lanes before it.
+llvm::Constant* lanes_before(Context& context);
 /// A constant of 32 integers.
 llvm::Constant* lane_constant(Context& context, unsigned bits,
                               const std::array<std::int64_t, kWarpSize>& values);

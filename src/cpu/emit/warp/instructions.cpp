@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/emit/warp/instructions.hpp"
 
+#include <algorithm>
+
 #include "cpu/abi/state.hpp"
+#include "cpu/cuts/joint.hpp"
 #include "cpu/emit/llvm/sites.hpp"
 
 namespace quern::cpu::emit {
 
-void Instructions::emit(ir::BlockId block) {
-  for (const ir::Value value : function_->blocks[block].insts) {
+void Instructions::emit(ir::BlockId block, std::size_t first, std::size_t end) {
+  const std::vector<ir::Value>& insts = function_->blocks[block].insts;
+  for (std::size_t at = first; at < std::min(end, insts.size()); ++at) {
+    const ir::Value value = insts[at];
     if (ir::has_trait(inst(value).op, 't') || value == plan_.barrier[block]) break;
     if (full() && value == plan_.bounded[block].comparison) continue;  // FullCode emits it with the branch
+    if (is_gang() && !body_.serial && cuts::is_joint(*function_, plan_.full.patterns, plan_.gang, value)) {
+      emit_joint(value, [&](llvm::function_ref<void()> emit) { for_each_warp(emit); });
+      continue;
+    }
     if (body_.sites != nullptr) set_site(code_, *body_.sites, *plan_.module, *function_, value);
     for_each_warp(value, [&] {
       if (!is_phi(value))
@@ -19,6 +28,12 @@ void Instructions::emit(ir::BlockId block) {
     });
     if (body_.sites != nullptr) clear_site(code_);
   }
+}
+
+void Instructions::emit_joint(ir::Value value, ForEachWarp for_each_warp) {
+  if (body_.sites != nullptr) set_site(code_, *body_.sites, *plan_.module, *function_, value);
+  emit::emit_joint(context_, value, for_each_warp);
+  if (body_.sites != nullptr) clear_site(code_);
 }
 
 void Instructions::emit_one(ir::Value value) {

@@ -2,6 +2,7 @@
 // The instructions of a block, up to its terminator or barrier.
 #pragma once
 
+#include "cpu/emit/operations/atomic/joint.hpp"
 #include "cpu/emit/warp/calls.hpp"
 #include "cpu/emit/warp/prefetcher.hpp"
 
@@ -20,7 +21,10 @@ class Instructions : private BodyPart {
         prefetcher_(prefetcher),
         context_(context) {}
 
-  void emit(ir::BlockId block);
+  /// Emits the instructions of the block from number `first` on, up to number `end`.
+  void emit(ir::BlockId block, std::size_t first = 0, std::size_t end = SIZE_MAX);
+  /// Emits an addition that the warps of the gang make as one (cuts/joint.hpp).
+  void emit_joint(ir::Value value, ForEachWarp for_each_warp);
   /// Emits one instruction for the current warp.
   void emit_one(ir::Value value);
 

@@ -2,6 +2,7 @@
 #include "cpu/emit/warp/serial_code.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "cpu/emit/llvm/sites.hpp"
 
@@ -17,6 +18,8 @@ void SerialCode::emit(ir::BlockId branch) {
   for (const ir::Value value : values_to_restore())
     restored.emplace_back(value, slots_.load(slots_.at(Version::full, value), Version::full));
   body_.serial = true;
+  head_.clear();
+  if (region_->joint_head != 0) run_head(first);
   for (body_.current = 0; body_.current < body_.warps.size(); ++body_.current) {
     if (body_.current != 0)
       for (const auto& [value, what] : restored)
@@ -104,6 +107,61 @@ void SerialCode::clear_others() {
     if (is_phi(value)) clear(value);
 }
 
+/// Emits the instructions that the warps run together, if any of them has lanes there. Their values wait in
+/// head_ until each warp runs the rest of the block.
+void SerialCode::run_head(const std::vector<EdgeList>& first) {
+  const ir::BlockId id = region_->blocks[0];
+  std::vector<llvm::Value*> lanes;
+  llvm::Value* any = nullptr;
+  for (const EdgeList& edges : first) {
+    lanes.push_back(std::ranges::find(edges, id, &Edge::to)->lanes);
+    any = any == nullptr ? lanes.back() : masks_.either(any, lanes.back());
+  }
+  llvm::BasicBlock* before = code_.GetInsertBlock();
+  llvm::BasicBlock* head = make_block("head");
+  llvm::BasicBlock* done = llvm::BasicBlock::Create(code_.getContext(), "head_done", inputs_.function, head);
+  code_.CreateCondBr(masks_.any(any), head, done);
+
+  values_.begin_block(Version::full, id, head);
+  const auto for_each_warp = [&](llvm::function_ref<void()> emit) {
+    for (body_.current = 0; body_.current < body_.warps.size(); ++body_.current) {
+      run_lanes(lanes[body_.current]);
+      emit();
+    }
+    body_.current = 0;
+  };
+  const std::span insts(function_->blocks[id].insts.data(), region_->joint_head);
+  const ir::Value joint = insts.back();
+  for_each_warp([&] { instructions_.emit(id, 0, region_->joint_head - 1); });
+  instructions_.emit_joint(joint, for_each_warp);
+  std::vector<Contents> made;
+  for_each_warp([&] {
+    Contents& of_warp = made.emplace_back();
+    for (const ir::Value value : insts)
+      if (slots_.known_constant(Version::full, value) == nullptr)
+        of_warp.emplace_back(value, values_.kept(value));
+  });
+  llvm::BasicBlock* end_of_head = code_.GetInsertBlock();
+  code_.CreateBr(done);
+  code_.SetInsertPoint(done);
+  for (Contents& of_warp : made) {
+    for (auto& [value, what] : of_warp) {
+      llvm::PHINode* phi = code_.CreatePHI(what->getType(), 2);
+      phi->addIncoming(what, end_of_head);
+      phi->addIncoming(llvm::Constant::getNullValue(what->getType()), before);
+      what = phi;
+    }
+    head_.push_back(std::move(of_warp));
+  }
+}
+
+/// The current warp runs with `lanes`.
+void SerialCode::run_lanes(llvm::Value* lanes) {
+  body_.running.lanes = lanes;
+  body_.running.bits = masks_.bits_of(lanes);
+  body_.running.word = masks_.word_of(body_.running.bits);
+}
+
 void SerialCode::run_warp(const EdgeList& first) {
   clear_others();
   for (const ir::BlockId id : region_->blocks) code_.CreateStore(masks_.none(), waiting(id));
@@ -136,11 +194,12 @@ void SerialCode::emit_block(std::size_t index, llvm::BasicBlock* end) {
   if (region_->all_lanes[index]) {
     lanes = masks_.all();
   } else {
-    body_.running.lanes = lanes;
-    body_.running.bits = masks_.bits_of(lanes);
-    body_.running.word = masks_.word_of(body_.running.bits);
+    run_lanes(lanes);
   }
-  instructions_.emit(id);
+  const std::size_t made = index == 0 ? region_->joint_head : 0;
+  if (made != 0)
+    for (const auto& [value, what] : head_[body_.current]) values_.define(value, what);
+  instructions_.emit(id, made);
   const ir::Value comparison = plan_.bounded[id].comparison;
   if (full() && comparison != ir::kNone) instructions_.emit_one(comparison);
   const EdgeList edges = edges_from(id, lanes);

@@ -39,6 +39,8 @@ class SerialCode : private BodyPart {
   std::vector<ir::Value> values_to_restore() const;
   bool is_read_after_branch(ir::Value value) const;
   void clear_others();
+  void run_head(const std::vector<EdgeList>& first);
+  void run_lanes(llvm::Value* lanes);
   void run_warp(const EdgeList& first);
   void emit_block(std::size_t index, llvm::BasicBlock* end);
   llvm::AllocaInst* waiting(ir::BlockId block);
@@ -51,6 +53,7 @@ class SerialCode : private BodyPart {
   // The region being emitted.
   ir::BlockId branch_ = ir::kNone;
   const cuts::SerialRegion* region_ = nullptr;
+  std::vector<Contents> head_;              ///< by warp: the values of SerialRegion::joint_head
   std::vector<llvm::BasicBlock*> tests_;    ///< of the current warp, by index into the region's blocks
   std::vector<llvm::AllocaInst*> waiting_;  ///< by BlockId; null: not created yet
 };

@@ -8,6 +8,8 @@
 
 #include "cpu/emit/helpers/helpers.hpp"
 #include "cpu/emit/operations/atomic/atomic.hpp"
+#include "cpu/emit/operations/atomic/joint.hpp"
+#include "cpu/emit/operations/atomic/settle.hpp"
 #include "cpu/emit/operations/lanes.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
@@ -133,18 +135,52 @@ Value* running_sums(Context& c, Value* values) {
   return values;
 }
 
-/// Emits integer sums at one address whose old values are used (the counter of a queue): one operation adds
-/// them all, and the lanes before a lane determine its old value.
-bool emit_scanned(const Access& access, ir::Value value) {
-  Context& c = access.context;
+/// The operands of a warp's running lanes: their sum, and for each lane the sum of those before it.
+struct Sums {
+  Value* total;
+  Value* before;
+};
+
+Sums sum_operands(Context& c, const ir::Inst& inst) {
   llvm::IRBuilder<>& b = c.builder();
-  if (access.layout.kind != LayoutKind::uniform || access.inst.attr.atomic != AtomicOp::add) return false;
-  Value* operands = c.vector(access.inst.args[1]);
+  const ir::Value operand = inst.args[1];
+  if (c.pattern(operand).kind == analysis::LanePatternKind::uniform) {
+    Value* const each = c.scalar(operand);
+    const auto times = [&](Value* count) {
+      Value* const factor = count->getType()->isVectorTy() ? splat(c, each) : each;
+      return b.CreateMul(b.CreateZExtOrTrunc(count, factor->getType()), factor);
+    };
+    Value* const bits_before = b.CreateAnd(splat(c, c.mask_bits()), lanes_before(c));
+    return {times(b.CreateUnaryIntrinsic(Intrinsic::ctpop, c.mask_bits())),
+            times(b.CreateUnaryIntrinsic(Intrinsic::ctpop, bits_before))};
+  }
+  Value* operands = c.vector(operand);
   if (!c.full())
     operands = b.CreateSelect(c.mask(), operands, llvm::Constant::getNullValue(operands->getType()));
   Value* const sums = running_sums(c, operands);
-  Value* const old = update_once(access, b.CreateExtractElement(sums, kWarpSize - 1));
-  define_vector(c, value, b.CreateAdd(splat(c, old), b.CreateSub(sums, operands)));
+  return {b.CreateExtractElement(sums, kWarpSize - 1), b.CreateSub(sums, operands)};
+}
+
+/// Emits integer sums at one address whose old values are used (the counter of a queue): one operation adds
+/// them all, and the lanes and warps before a lane determine its old value.
+void emit_sums(Context& context, ir::Value value, ForEachWarp for_each_warp) {
+  llvm::IRBuilder<>& b = context.builder();
+  const ir::Inst& inst = context.function()[value];
+  std::vector<Value*> before;
+  Value* total = nullptr;
+  for_each_warp([&] {
+    const Sums sums = sum_operands(context, inst);
+    before.push_back(total == nullptr ? sums.before : b.CreateAdd(sums.before, splat(context, total)));
+    total = total == nullptr ? sums.total : b.CreateAdd(total, sums.total);
+  });
+  Value* const old = update_once(Access(context, value, context.function()[inst.args[1]].type), total);
+  auto of_warp = before.begin();
+  for_each_warp([&] { define_vector(context, value, b.CreateAdd(splat(context, old), *of_warp++)); });
+}
+
+bool emit_scanned(const Access& access, ir::Value value) {
+  if (access.layout.kind != LayoutKind::uniform || access.inst.attr.atomic != AtomicOp::add) return false;
+  emit_sums(access.context, value, [](llvm::function_ref<void()> emit) { emit(); });
   return true;
 }
 
@@ -234,5 +270,10 @@ constexpr Row kRows[] = {{ir::Op::atomic, nullptr, emit_atomic, accepts_atomic}}
 }  // namespace
 
 std::span<const Row> atomic_rows() { return kRows; }
+
+void emit_joint(Context& context, ir::Value value, ForEachWarp for_each_warp) {
+  settle(context, value);
+  emit_sums(context, value, for_each_warp);
+}
 
 }  // namespace quern::cpu::emit
