@@ -133,8 +133,7 @@ bool loads_in_loop(const ir::Function& function, const analysis::Analysis& facts
 }
 
 /// True if the warps of all workers update one address and use its old value (a counter from which each warp
-/// takes its places). Warps in lockstep do so one directly after the other, and the cache line stays with
-/// their worker meanwhile.
+/// takes its places). Warps in lockstep do so by one operation (joint.hpp).
 bool takes_from_counter(const ir::Function& function, const analysis::Analysis& facts,
                         const Specialisation& specialisation) {
   if (specialisation.alone) return false;
@@ -196,8 +195,8 @@ GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& fac
     if (specialisation.gang < 2 || full_warps % specialisation.gang != 0 || full_warps == 0) return {};
     return {specialisation.gang, analysis::find_shared(function, specialisation)};
   }
-  const bool gains =
-      barriers || loads_in_loop(function, facts) || takes_from_counter(function, facts, specialisation);
+  const bool takes = takes_from_counter(function, facts, specialisation);
+  const bool gains = barriers || loads_in_loop(function, facts) || takes;
   if (full_warps < 2 || !gains) return {};
   GangPlan gang{std::min(full_warps, kMaxWidth), analysis::find_shared(function, specialisation)};
   const Splits splits(function, facts, gang);
@@ -216,8 +215,10 @@ GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& fac
                : !find_irregular_branches(function, facts).empty())
     return {};
   const std::size_t max_insts = may_be_block ? kMaxBlockInsts : kMaxInsts;
-  const std::uint64_t most = std::min<std::uint64_t>(
-      {kMaxWidth, full_warps, registers / std::max<std::uint64_t>(4, pressure.anywhere), max_insts / insts});
+  const std::uint64_t in_registers = registers / std::max<std::uint64_t>(4, pressure.anywhere);
+  // A locked operation less costs more than spilled registers.
+  const std::uint64_t most =
+      std::min<std::uint64_t>({kMaxWidth, full_warps, takes ? kMaxWidth : in_registers, max_insts / insts});
   for (gang.width = static_cast<std::uint32_t>(most); gang.width >= 2; --gang.width)
     if (full_warps % gang.width == 0) return gang;
   return {};

@@ -44,8 +44,7 @@ class Finder {
     }
     if (insts * gang_.width > kMaxSerialInsts) return {};
     region.all_lanes = find_all_lanes(branch, region.blocks);
-    if (begins_behind(region, branch))
-      region.joint_head = find_joint_head(function_, patterns_, gang_, region.blocks[0]);
+    find_joint(region, branch);
     const std::uint32_t loop = shape_.loop_of[branch];
     const bool leaves = !analysis::loop_contains(shape_, loop, join);
     region.together = leaves || may_agree(terminator(branch).args[0]);
@@ -73,10 +72,15 @@ class Finder {
     return found;
   }
 
-  /// True if warps come to the first block of the region only from the branch, once.
-  bool begins_behind(const SerialRegion& region, ir::BlockId branch) const {
-    return !region.blocks.empty() && std::ranges::find(region.blocks, branch) == region.blocks.end() &&
-           function_.blocks[region.blocks[0]].preds == std::vector{branch};
+  void find_joint(SerialRegion& region, ir::BlockId branch) const {
+    if (std::ranges::find(region.blocks, branch) != region.blocks.end()) return;
+    for (const ir::BlockId id : function_.blocks[branch].succs) {
+      if (id == region.join || function_.blocks[id].preds != std::vector{branch}) continue;
+      region.joint_head = find_joint_head(function_, patterns_, gang_, id);
+      if (region.joint_head == 0) continue;
+      region.joint_block = id;
+      return;
+    }
   }
 
   bool assumes_together(ir::BlockId id) const {

@@ -18,8 +18,10 @@ struct SerialRegion {
   ir::BlockId join = ir::kNone;     ///< the postdominator; ir::kNone: the branch has no such region
   std::vector<ir::BlockId> blocks;  ///< in Analysis::order
   std::vector<bool> all_lanes;      ///< by index into `blocks`: a warp runs the block with all its lanes
-  /// the instructions at the start of blocks[0] that all warps with lanes there run together before each runs
-  /// the rest: an addition that they make as one (joint.hpp), and what it needs; 0: none
+  /// The first instructions of this block, which is a successor of the branch, are run by all warps together
+  /// before each runs the rest: an addition that they make as one, and what it needs (find_joint_head).
+  /// ir::kNone: there is no such block.
+  ir::BlockId joint_block = ir::kNone;
   std::size_t joint_head = 0;
   bool together = false;  ///< all warps may take the same edge with all lanes, which is tested first
 };

@@ -90,10 +90,23 @@ Value* odd_sum(Operands& o, Value* p, Value* c) {
   return from_bits(o, b.CreateSelect(b.CreateAnd(even, inexact), moved, word), sum->getType());
 }
 
-/// fma of 16-bit formats: the product is exact in float (f16) or double (bf16, whose exponents are those of
-/// float). The sum, rounded to odd there, rounds to the narrow format as the exact sum would.
+/// x * y + z; an inexact result is rounded to odd. Of the two floats around it, which follow each other, the
+/// one of lesser magnitude and a last bit of 1 make the odd one. An exact zero is -0 downwards: the lesser
+/// bits are +0.
+Value* odd_fma(Operands& o, llvm::ArrayRef<Value*> args) {
+  Value* const up = rounded_arithmetic(o, RoundedOp::fma, args, ir::Rounding::rp);
+  Value* const down = rounded_arithmetic(o, RoundedOp::fma, args, ir::Rounding::rm);
+  Value* const lesser = o.b.CreateBinaryIntrinsic(Intrinsic::umin, as_bits(o, up), as_bits(o, down));
+  Value* const odd = o.b.CreateOr(lesser, bits(lesser->getType(), 1));
+  return from_bits(o, o.b.CreateSelect(o.b.CreateFCmpONE(up, down), odd, lesser), up->getType());
+}
+
+/// fma of 16-bit formats. A float or double that is rounded to odd rounds to the narrow format as the exact
+/// result would. Without embedded rounding: the product is exact in float (f16) or double (bf16, whose
+/// exponents are those of float), and the sum is rounded to odd there.
 Value* narrow_fma(Operands& o) {
   Value* x[] = {input(o, 0), input(o, 1), input(o, 2)};
+  if (has_embedded_rounding(o)) return output(o, odd_fma(o, x));
   if (o.inst.type == ir::Type::f16) return output(o, odd_sum(o, o.b.CreateFMul(x[0], x[1]), x[2]));
   llvm::Type* const wide = with_element(o.type, o.b.getDoubleTy());
   for (Value*& value : x) value = o.b.CreateFPExt(value, wide);

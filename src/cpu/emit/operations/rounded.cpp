@@ -75,8 +75,10 @@ Value* with_helper(Operands& o, RoundedOp op, llvm::ArrayRef<Value*> args, ir::R
 }  // namespace
 
 Value* rounded_arithmetic(Operands& o, RoundedOp op, llvm::ArrayRef<Value*> args, ir::Rounding rounding) {
-  const bool embedded = o.isa() == Isa::avx512 && args[0]->getType()->isVectorTy();
-  return embedded ? with_embedded_rounding(o, op, args, rounding) : with_helper(o, op, args, rounding);
+  return has_embedded_rounding(o) ? with_embedded_rounding(o, op, args, rounding)
+                                  : with_helper(o, op, args, rounding);
 }
+
+bool has_embedded_rounding(const Operands& o) { return o.isa() == Isa::avx512 && o.is_vector(); }
 
 }  // namespace quern::cpu::emit

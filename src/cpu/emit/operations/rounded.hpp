@@ -12,4 +12,7 @@ namespace quern::cpu::emit {
 llvm::Value* rounded_arithmetic(Operands& o, RoundedOp op, llvm::ArrayRef<llvm::Value*> args,
                                 ir::Rounding rounding);
 
+/// True if rounded_arithmetic() emits instructions of their own rounding, which cost no more than others.
+bool has_embedded_rounding(const Operands& o);
+
 }  // namespace quern::cpu::emit

@@ -19,7 +19,7 @@ void SerialCode::emit(ir::BlockId branch) {
     restored.emplace_back(value, slots_.load(slots_.at(Version::full, value), Version::full));
   body_.serial = true;
   head_.clear();
-  if (region_->joint_head != 0) run_head(first);
+  if (region_->joint_block != ir::kNone) run_head(first);
   for (body_.current = 0; body_.current < body_.warps.size(); ++body_.current) {
     if (body_.current != 0)
       for (const auto& [value, what] : restored)
@@ -110,7 +110,7 @@ void SerialCode::clear_others() {
 /// Emits the instructions that the warps run together, if any of them has lanes there. Their values wait in
 /// head_ until each warp runs the rest of the block.
 void SerialCode::run_head(const std::vector<EdgeList>& first) {
-  const ir::BlockId id = region_->blocks[0];
+  const ir::BlockId id = region_->joint_block;
   std::vector<llvm::Value*> lanes;
   llvm::Value* any = nullptr;
   for (const EdgeList& edges : first) {
@@ -196,8 +196,9 @@ void SerialCode::emit_block(std::size_t index, llvm::BasicBlock* end) {
   } else {
     run_lanes(lanes);
   }
-  const std::size_t made = index == 0 ? region_->joint_head : 0;
-  if (made != 0)
+  const bool is_joint = id == region_->joint_block;
+  const std::size_t made = is_joint ? region_->joint_head : 0;
+  if (is_joint)
     for (const auto& [value, what] : head_[body_.current]) values_.define(value, what);
   instructions_.emit(id, made);
   const ir::Value comparison = plan_.bounded[id].comparison;
