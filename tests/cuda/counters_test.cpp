@@ -20,20 +20,14 @@ constexpr unsigned kAll = kThreads * kBlocks;
 /// d[0], d[2]: counters of 32 or 64 bits; places begin at kFirst, of the second counter at kSecond.
 constexpr unsigned kFirst = 64, kSecond = kFirst + 4 * kAll, kWords = kSecond + 4 * kAll;
 
-const char* const kPrologue = R"(
+const std::string kPrologue = R"(
   #define FIRST 64
   #define SECOND (FIRST + 4 * 256 * 96)
   #define I const unsigned i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32
   #define KERNEL(name) extern "C" __global__ void name(unsigned* d)
-  __device__ unsigned mixed(unsigned i) { i *= 0x9e3779b9u; i ^= i >> 15; return i * 0x85ebca6bu; }
   __device__ bool keeps(unsigned i) { return mixed(i) >> 30 == 0; }
 )";
 
-std::uint32_t mixed(std::uint32_t i) {
-  i *= 0x9e3779b9u;
-  i ^= i >> 15;
-  return i * 0x85ebca6bu;
-}
 bool keeps(std::uint32_t i) { return mixed(i) >> 30 == 0; }
 
 /// What `count(i)` says for each thread: how many places it takes.
@@ -51,7 +45,7 @@ void check_places(const Words& out, std::size_t counter, std::size_t first, unsi
 }
 
 Words run_kernel(const std::string& body, unsigned threads = kThreads, unsigned blocks = kBlocks) {
-  return run(kPrologue + body, "k", Words(kWords), threads, blocks);
+  return run(kMixedSource + kPrologue + body, "k", Words(kWords), threads, blocks);
 }
 
 }  // namespace
@@ -101,7 +95,7 @@ TEST_CASE("a gang without threads that take a place does not access the counter"
   const auto takes = [](std::uint32_t i) { return i / kThreads % 16 == 5 && i / 32 % 8 == 3 && keeps(i); };
   Words words(kWords);
   for (std::uint32_t i = 0; i < kAll; ++i) words[kSecond + i] = takes(i) ? 1 : 0;
-  const Words out = run(std::string(kPrologue) + R"(KERNEL(k) { I;
+  const Words out = run(kMixedSource + kPrologue + R"(KERNEL(k) { I;
     unsigned* counter = d + (blockIdx.x % 16 == 5 ? 0 : 1ll << 40);
     if (d[SECOND + i] != 0) d[FIRST + atomicAdd(counter, 1u)] = i + 1; })",
                         "k", words, kThreads, kBlocks);
@@ -162,7 +156,7 @@ TEST_CASE("places in a loop over the data, between barriers") {
   CHECK(out[2] == kBlocks);
 }
 
-// What the thread wrote before it took a place is in memory before.
+// The thread reads what it wrote before it took a place.
 TEST_CASE("an addition with release and acquire semantics orders what is before and after it") {
   if (!ready()) return;
   const Words out = run_kernel(R"(KERNEL(k) { I; d[SECOND + i] = i + 7; unsigned at;

@@ -16,14 +16,7 @@ constexpr unsigned kBlocks = 512, kThreads = 256;
 /// Words between two places that are in no common window.
 constexpr unsigned kFar = 40000;
 
-std::uint32_t mixed(std::uint32_t i) {
-  i *= 0x9e3779b9u;
-  i ^= i >> 15;
-  return i * 0x85ebca6bu;
-}
-const char* const kMixed =
-    "__device__ unsigned mixed(unsigned i) { i *= 0x9e3779b9u; i ^= i >> 15; return i * 0x85ebca6bu; "
-    "}\n#define FAR 40000\n";
+const std::string kMixed = std::string(kMixedSource) + "\n#define FAR 40000\n";
 
 }  // namespace
 

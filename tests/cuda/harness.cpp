@@ -299,4 +299,10 @@ std::vector<std::uint32_t> run(const std::string& source, const std::string& nam
   return data.copy_to_host();
 }
 
+std::uint32_t mixed(std::uint32_t i) {
+  i *= 0x9e3779b9u;
+  i ^= i >> 15;
+  return i * 0x85ebca6bu;
+}
+
 }  // namespace quern::cuda_test

@@ -72,6 +72,11 @@ std::vector<Bits> interesting_longs();
 std::vector<Bits> interesting_floats();
 std::vector<Bits> interesting_doubles();
 
+/// Spreads the bits of a number; kernels have the same function from kMixedSource.
+std::uint32_t mixed(std::uint32_t i);
+inline constexpr const char* kMixedSource =
+    "__device__ unsigned mixed(unsigned i) { i *= 0x9e3779b9u; i ^= i >> 15; return i * 0x85ebca6bu; }\n";
+
 /// Runs kernel `name` of `source` with one block of `threads` threads (or `blocks` of them) on an array of
 /// 32-bit words and returns the array.
 std::vector<std::uint32_t> run(const std::string& source, const std::string& name,

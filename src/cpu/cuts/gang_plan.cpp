@@ -7,6 +7,7 @@
 #include "cpu/analysis/regular.hpp"
 #include "cpu/analysis/shared.hpp"
 #include "cpu/analysis/structure.hpp"
+#include "cpu/cuts/joint.hpp"
 #include "cpu/cuts/liveness.hpp"
 #include "cpu/cuts/serial_regions.hpp"
 
@@ -133,7 +134,8 @@ bool loads_in_loop(const ir::Function& function, const analysis::Analysis& facts
 }
 
 /// True if the warps of all workers update one address and use its old value (a counter from which each warp
-/// takes its places). Warps in lockstep do so by one operation (joint.hpp).
+/// takes its places). Warps in lockstep do so one directly after the other, and the cache line stays with
+/// their worker meanwhile.
 bool takes_from_counter(const ir::Function& function, const analysis::Analysis& facts,
                         const Specialisation& specialisation) {
   if (specialisation.alone) return false;
@@ -145,6 +147,15 @@ bool takes_from_counter(const ir::Function& function, const analysis::Analysis& 
   };
   return std::ranges::any_of(facts.order, [&](ir::BlockId id) {
     return facts.loop_of[id] == ir::kNone && std::ranges::any_of(function.blocks[id].insts, takes);
+  });
+}
+
+/// True if the gang has an addition that its warps make as one.
+bool joins_additions(const ir::Function& function, const analysis::Analysis& facts, const GangPlan& gang) {
+  return std::ranges::any_of(facts.order, [&](ir::BlockId id) {
+    return std::ranges::any_of(function.blocks[id].insts, [&](ir::Value value) {
+      return is_joint(function, facts.patterns, gang, value);
+    });
   });
 }
 
@@ -216,9 +227,10 @@ GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& fac
     return {};
   const std::size_t max_insts = may_be_block ? kMaxBlockInsts : kMaxInsts;
   const std::uint64_t in_registers = registers / std::max<std::uint64_t>(4, pressure.anywhere);
-  // A locked operation less costs more than spilled registers.
-  const std::uint64_t most =
-      std::min<std::uint64_t>({kMaxWidth, full_warps, takes ? kMaxWidth : in_registers, max_insts / insts});
+  // A locked operation costs more than spilled registers, and wider gangs make fewer.
+  const bool saves_locks = takes && joins_additions(function, facts, gang);
+  const std::uint64_t most = std::min<std::uint64_t>(
+      {kMaxWidth, full_warps, saves_locks ? kMaxWidth : in_registers, max_insts / insts});
   for (gang.width = static_cast<std::uint32_t>(most); gang.width >= 2; --gang.width)
     if (full_warps % gang.width == 0) return gang;
   return {};

@@ -16,6 +16,10 @@ namespace quern::cpu::cuts {
 bool is_joint(const ir::Function& function, const std::vector<analysis::LanePattern>& patterns,
               const GangPlan& gang, ir::Value value);
 
+/// True if an instruction of code under masks may run without any lane. `patterns`: those of its version.
+bool may_run_empty(const ir::Function& function, const std::vector<analysis::LanePattern>& patterns,
+                   ir::Value value);
+
 /// The number of instructions at the start of `block` that the warps of a gang may run in lockstep although
 /// some warps have no lanes there: the last one is joint, the others are pure and few. 0: there is no such
 /// part.

@@ -80,6 +80,11 @@ llvm::Value* absolute_addresses(Context& context, const LanePointers& pointers, 
 /// Returns the same addresses as <32 x ptr>, in the form for which LLVM emits an indexed gather.
 llvm::Value* gather_pointers(Context& context, const LanePointers& pointers, std::int64_t displacement);
 
+/// The cache to which lines are prefetched.
+enum class Cache : std::uint8_t { first, second };
+/// Prefetches the line of `pointer`. A hint: it reads nothing and does not fault.
+void prefetch_line(llvm::IRBuilder<>& builder, llvm::Value* pointer, Cache cache);
+
 llvm::Value* advance(Context& context, llvm::Value* pointer, std::int64_t bytes);
 
 /// Loads a value that does not change during the launch.

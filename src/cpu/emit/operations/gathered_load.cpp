@@ -189,14 +189,12 @@ bool reads_rows_by_pieces(const Access& access) {
          c.analysis().loop_of[access.inst.block] == ir::kNone;
 }
 
-/// Prefetches what a block farther ahead reads there. A hint: it does not fault.
+/// Prefetches what a block farther ahead reads there.
 void prefetch_piece(const Access& access, Value* pointer) {
-  constexpr unsigned kBlocksAhead = 2, kSecondCache = 2;  // measured: better than one block, and than four
-  llvm::IRBuilder<>& b = access.context.builder();
-  const std::uint64_t piece = std::uint64_t{access.context.specialisation().block[0]} * access.bytes();
-  b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()},
-                    {b.CreateGEP(b.getInt8Ty(), pointer, b.getInt64(kBlocksAhead * piece)), b.getInt32(0),
-                     b.getInt32(kSecondCache), b.getInt32(1)});
+  constexpr std::int64_t kBlocksAhead = 2;  // measured: better than one block, and than four
+  Context& c = access.context;
+  const std::int64_t piece = std::int64_t{c.specialisation().block[0]} * access.bytes();
+  prefetch_line(c.builder(), advance(c, pointer, kBlocksAhead * piece), Cache::second);
 }
 
 Elements load_rows_of(const Access& access, const LanePointers& pointers) {

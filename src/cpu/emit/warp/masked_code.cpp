@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cpu/analysis/structure.hpp"
+#include "cpu/cuts/joint.hpp"
 #include "cpu/emit/llvm/sites.hpp"
 
 namespace quern::cpu::emit {
@@ -62,10 +63,7 @@ bool MaskedCode::may_run_empty(ir::BlockId block) const {
   for (const ir::Value value : function_->blocks[block].insts) {
     const ir::Op op = inst(value).op;
     if (op == ir::Op::br || op == ir::Op::cond_br || is_phi(value)) continue;
-    if (!ir::has_trait(op, 'p') || ++count > kMaxUnskippedInsts) return false;
-    // A scalar computed from a vector is the value of a running lane.
-    const auto is_vector = [&](ir::Value arg) { return !kept_scalar(Version::masked, arg); };
-    if (kept_scalar(Version::masked, value) && std::ranges::any_of(inst(value).args, is_vector)) return false;
+    if (!cuts::may_run_empty(*function_, facts.patterns, value) || ++count > kMaxUnskippedInsts) return false;
   }
   return true;
 }

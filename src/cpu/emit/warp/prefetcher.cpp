@@ -270,10 +270,7 @@ void Prefetcher::prefetch(llvm::Value* base, const analysis::LanePattern& where,
       }
       at = code_.CreateAdd(at, part);
     }
-    // A prefetch is a hint: it reads nothing and does not fault.
-    code_.CreateIntrinsic(llvm::Intrinsic::prefetch, {code_.getPtrTy()},
-                          {code_.CreateIntToPtr(at, code_.getPtrTy()), code_.getInt32(0),
-                           code_.getInt32(cache == Cache::first ? 3 : 2), code_.getInt32(1)});
+    prefetch_line(code_, code_.CreateIntToPtr(at, code_.getPtrTy()), cache);
   }
 }
 

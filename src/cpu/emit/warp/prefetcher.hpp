@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "cpu/emit/operations/address.hpp"
 #include "cpu/emit/warp/values.hpp"
 
 namespace quern::cpu::emit {
@@ -16,9 +17,6 @@ namespace quern::cpu::emit {
 /// The operation that makes an iteration of the loop so long that the processor does not look past it. few:
 /// none, and the loop has few iterations.
 enum class RoundLength : std::uint8_t { none, few, barrier, atomics };
-
-/// The cache to which lines are prefetched.
-enum class Cache : std::uint8_t { first, second };
 
 class Prefetcher : private BodyPart {
  public:

@@ -18,7 +18,6 @@ void SerialCode::emit(ir::BlockId branch) {
   for (const ir::Value value : values_to_restore())
     restored.emplace_back(value, slots_.load(slots_.at(Version::full, value), Version::full));
   body_.serial = true;
-  head_.clear();
   if (region_->joint_block != ir::kNone) run_head(first);
   for (body_.current = 0; body_.current < body_.warps.size(); ++body_.current) {
     if (body_.current != 0)
@@ -134,9 +133,9 @@ void SerialCode::run_head(const std::vector<EdgeList>& first) {
   const ir::Value joint = insts.back();
   for_each_warp([&] { instructions_.emit(id, 0, region_->joint_head - 1); });
   instructions_.emit_joint(joint, for_each_warp);
-  std::vector<Contents> made;
+  head_.clear();
   for_each_warp([&] {
-    Contents& of_warp = made.emplace_back();
+    Contents& of_warp = head_.emplace_back();
     for (const ir::Value value : insts)
       if (slots_.known_constant(Version::full, value) == nullptr)
         of_warp.emplace_back(value, values_.kept(value));
@@ -144,15 +143,13 @@ void SerialCode::run_head(const std::vector<EdgeList>& first) {
   llvm::BasicBlock* end_of_head = code_.GetInsertBlock();
   code_.CreateBr(done);
   code_.SetInsertPoint(done);
-  for (Contents& of_warp : made) {
+  for (Contents& of_warp : head_)
     for (auto& [value, what] : of_warp) {
       llvm::PHINode* phi = code_.CreatePHI(what->getType(), 2);
       phi->addIncoming(what, end_of_head);
       phi->addIncoming(llvm::Constant::getNullValue(what->getType()), before);
       what = phi;
     }
-    head_.push_back(std::move(of_warp));
-  }
 }
 
 /// The current warp runs with `lanes`.
@@ -196,10 +193,11 @@ void SerialCode::emit_block(std::size_t index, llvm::BasicBlock* end) {
   } else {
     run_lanes(lanes);
   }
-  const bool is_joint = id == region_->joint_block;
-  const std::size_t made = is_joint ? region_->joint_head : 0;
-  if (is_joint)
+  std::size_t made = 0;
+  if (id == region_->joint_block) {
+    made = region_->joint_head;
     for (const auto& [value, what] : head_[body_.current]) values_.define(value, what);
+  }
   instructions_.emit(id, made);
   const ir::Value comparison = plan_.bounded[id].comparison;
   if (full() && comparison != ir::kNone) instructions_.emit_one(comparison);
