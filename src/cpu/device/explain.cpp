@@ -77,10 +77,10 @@ bool is_of_address(const engine::Fault& fault) {
 }
 
 /// Finds the thread, its access and its address, if they can be recomputed.
-bool find_thread(const CodeSites& sites, ir::Value access, engine::Fault& fault, const engine::LaunchJob& job,
+bool find_thread(const CodeSites& sites, ir::Value access, engine::Fault& fault, const engine::Grid& grid,
                  const engine::Worker& worker) {
   const std::optional<Offender> found =
-      find_offender(sites.module, access, fault, job, worker, *worker.services().memory);
+      find_offender(sites.module, access, fault, grid, worker, *worker.services().memory);
   if (!found) return false;
   fault.warp = found->thread / kWarpSize;
   fault.warp_count = 1;
@@ -105,7 +105,7 @@ Site site_of(const CodeSites& known, std::uint64_t offset) {
 }
 
 void explain_access(const CodeSites& known, const Site& site, engine::Fault& fault,
-                    const engine::LaunchJob& job, const engine::Worker& worker) {
+                    const engine::Grid& grid, const engine::Worker& worker) {
   const ir::Function* const kernel = known.module.functions.data();
   const ir::Value access =
       site.function == nullptr ? ir::kNone : access_behind(*site.function, site.value, fault);
@@ -113,9 +113,9 @@ void explain_access(const CodeSites& known, const Site& site, engine::Fault& fau
   // Threads are followed through the kernel alone, not into functions that it calls.
   const bool in_kernel =
       site.function == nullptr ? known.module.functions.size() == 1 : site.function == kernel;
-  if (in_kernel && is_of_address(fault) && find_thread(known, access, fault, job, worker)) return;
+  if (in_kernel && is_of_address(fault) && find_thread(known, access, fault, grid, worker)) return;
   const bool global = fault.space == "global" || fault.space == "generic";
-  if (global && processor_tells(fault, *worker.services().window, job.device))
+  if (global && processor_tells(fault, *worker.services().window, grid.device))
     fault.kernel_address = fault.address;
 }
 
@@ -180,13 +180,13 @@ const CodeSites* Explainer::sites() const {
   return sites_.get();
 }
 
-void Explainer::explain(engine::Fault& fault, const engine::LaunchJob& job,
+void Explainer::explain(engine::Fault& fault, const engine::Grid& grid,
                         const engine::Worker& worker) const noexcept try {
   const CodeSites* const known = sites();
   if (known == nullptr) return;
   const Site site = site_of(*known, static_cast<std::uint64_t>(fault.pc - code_.text_begin));
   if (site.function != nullptr) fault.location = (*site.function)[site.value].location;
-  explain_access(*known, site, fault, job, worker);
+  explain_access(*known, site, fault, grid, worker);
 } catch (...) {  // no memory: the fault stays as it is
 }
 

@@ -18,7 +18,7 @@ class Explainer final : public engine::FaultExplainer {
   Explainer(const ptx::Module& ptx, std::string kernel, const Specialisation& specialisation,
             const KernelCode& code);
 
-  void explain(engine::Fault& fault, const engine::LaunchJob& job,
+  void explain(engine::Fault& fault, const engine::Grid& grid,
                const engine::Worker& worker) const noexcept override QUERN_EXCLUDES(mutex_);
 
  private:

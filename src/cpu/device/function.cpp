@@ -60,29 +60,30 @@ void FunctionSettings::keep(CUfunction_attribute attribute) noexcept {
 }
 
 FunctionObject::FunctionObject(std::shared_ptr<ModuleObject> module, const KernelInfo& info)
-    : settings(info), module_(std::move(module)), info_(&info) {
+    : settings(info), module_(std::move(module)), info_(&info), display_name_(&info.name) {
   const auto found = module_->shared->ptx_by_name.find(info.name);
   require(found != module_->shared->ptx_by_name.end(), CUDA_ERROR_NOT_FOUND);
   ptx_ = found->second;
 }
 
-std::string FunctionObject::display_name() const {
-  const base::LockGuard lock(mutex_);
-  return display_name_.empty() ? info_->name : display_name_;
-}
-
 void FunctionObject::set_display_name(std::string name) {
   const base::LockGuard lock(mutex_);
-  display_name_ = std::move(name);
+  if (name.empty()) return display_name_.store(&info_->name, std::memory_order_release);
+  display_name_.store(&names_.emplace_front(std::move(name)), std::memory_order_release);
 }
 
 FunctionObject::Variant& FunctionObject::variant_for(const Specialisation& specialisation) {
+  Variant* const recent = recent_.load(std::memory_order_acquire);
+  if (recent != nullptr && recent->specialisation == specialisation) return *recent;
   const base::LockGuard lock(mutex_);
-  for (const std::unique_ptr<Variant>& variant : variants_)
-    if (variant->specialisation == specialisation) return *variant;
-  variants_.push_back(std::make_unique<Variant>());
-  variants_.back()->specialisation = specialisation;
-  return *variants_.back();
+  const auto matches = [&](const auto& variant) { return variant->specialisation == specialisation; };
+  auto found = std::ranges::find_if(variants_, matches);
+  if (found == variants_.end()) {
+    found = variants_.insert(found, std::make_unique<Variant>());
+    (*found)->specialisation = specialisation;
+  }
+  recent_.store(found->get(), std::memory_order_release);
+  return **found;
 }
 
 const LoadedCode& FunctionObject::code_for(const Specialisation& specialisation, Tier tier,
@@ -151,7 +152,7 @@ void FunctionObject::replace_quick(Variant& variant, Tier tier) const {
 }
 
 Expected<CodeImage> FunctionObject::generate(const Specialisation& specialisation) const {
-  const std::string name = display_name();
+  const std::string& name = display_name();
   tell_generation(*this, name, false);
   const std::int64_t begin_ns = base::now_ns();
   Expected<CodeImage> image = compile_image(module_->ptx, info_->name, specialisation);

@@ -68,18 +68,28 @@ void copy_packed(void** extra, std::byte* to, std::uint64_t bytes) {
   std::memcpy(to, buffer, *size);
 }
 
-std::shared_ptr<const std::byte[]> copy_parameters(const LaunchRequest& request, const KernelInfo& info) {
-  auto buffer = std::make_shared<std::byte[]>(info.param_bytes + kParameterPadding);
+void copy_parameters(const LaunchRequest& request, const KernelInfo& info, std::byte* to) {
   require(request.parameters == nullptr || request.extra == nullptr || info.params.empty());
-  if (request.extra != nullptr) {
-    copy_packed(request.extra, buffer.get(), info.param_bytes);
-    return buffer;
-  }
+  if (request.extra != nullptr) return copy_packed(request.extra, to, info.param_bytes);
   require(request.parameters != nullptr || info.params.empty());
   for (std::size_t i = 0; i < info.params.size(); ++i) {
     require(request.parameters[i] != nullptr);
-    std::memcpy(buffer.get() + info.params[i].offset, request.parameters[i], info.params[i].size);
+    std::memcpy(to + info.params[i].offset, request.parameters[i], info.params[i].size);
   }
+}
+
+/// Null: they are in the job.
+std::shared_ptr<const std::byte[]> place_parameters(const LaunchRequest& request, const KernelInfo& info,
+                                                    engine::LaunchJob* job) {
+  const std::uint64_t bytes = info.param_bytes + kParameterPadding;
+  if (job != nullptr && bytes <= sizeof job->parameters) {
+    std::memset(job->parameters, 0, bytes);
+    copy_parameters(request, info, job->parameters);
+    job->own.state.params = job->parameters;
+    return nullptr;
+  }
+  auto buffer = std::make_shared<std::byte[]>(bytes);
+  copy_parameters(request, info, buffer.get());
   return buffer;
 }
 
@@ -134,10 +144,9 @@ void fill_state(engine::LaunchState& state, const LaunchWork& work, Driver& driv
   state.dynamic_shared_bytes = work.dynamic_shared_bytes;
   state.total_shared_bytes =
       static_cast<std::uint32_t>(work.function->info().static_shared_bytes) + work.dynamic_shared_bytes;
-  state.params = work.params.get();
+  if (work.params != nullptr) state.params = work.params.get();
   state.symbols = work.loaded->symbols.data();
   state.sm_count = driver.scheduler().worker_count();
-  state.grid_id = next_grid_id.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// An array of more bytes does not stay in the caches until a later launch reads it: half of the last cache,
@@ -152,12 +161,12 @@ std::uint64_t streamed_bytes() {
 }
 
 /// Returns the parameters among `streamed` (CodeFacts) whose arrays are large.
-std::uint64_t find_streams(std::uint64_t streamed, const LaunchWork& work, Driver& driver) {
+std::uint64_t find_streams(std::uint64_t streamed, const std::byte* parameters, Driver& driver) {
   std::uint64_t streams = 0;
   for (std::uint64_t rest = streamed; rest != 0; rest &= rest - 1) {
     const auto slot = static_cast<unsigned>(std::countr_zero(rest));
     const void* array = nullptr;
-    std::memcpy(&array, work.params.get() + 8 * slot, sizeof array);
+    std::memcpy(&array, parameters + 8 * slot, sizeof array);
     const auto allocation = driver.memory().find(array);
     if (allocation != nullptr && allocation->bytes >= streamed_bytes()) streams |= std::uint64_t{1} << slot;
   }
@@ -182,43 +191,74 @@ void give_workspace(engine::LaunchJob& job, Driver& driver, const ContextState& 
   const auto allocation = driver.allocate(context, engine::AllocationKind::module, kBytes);
   require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
   std::memset(allocation->base, 0, kBytes);
-  job.state.grid_workspace = reinterpret_cast<std::uint64_t>(allocation->base);
+  job.own.state.grid_workspace = reinterpret_cast<std::uint64_t>(allocation->base);
   // By identity: the context may have ended by then, and its addresses may be another's.
   job.workspace = std::shared_ptr<const void>(
       allocation->base, [&memory, allocation](const void*) { memory.remove(*allocation); });
 }
 
-std::unique_ptr<engine::LaunchJob> make_job(Driver& driver, LaunchWork work) {
+std::uint64_t block_count(const LaunchWork& work) noexcept {
+  return std::uint64_t{work.grid[0]} * work.grid[1] * work.grid[2];
+}
+
+/// True if the grid's arrays may be too large for the caches, which depends on what is allocated.
+bool may_stream(const LaunchWork& work) noexcept {
+  return work.loaded->code->streamed != 0 && block_count(work) * work.warps >= kStreamingWarps;
+}
+
+/// True if further threads would not shorten the launch.
+bool runs_alone(Driver& driver, const LaunchWork& work) noexcept {
+  if (work.cooperative || work.loaded->code->waits) return false;
+  return driver.scheduler().worker_count() == 1 || block_count(work) == 1;
+}
+
+}  // namespace
+
+void fill_grid(engine::Grid& grid, Driver& driver, LaunchWork work) {
   const ContextState& context = *work.function->module().context;
   const KernelCode& code = *work.loaded->code;
-  auto job = std::make_unique<engine::LaunchJob>();
-  job->run = code.run;
-  job->text_begin = code.text_begin;
-  job->text_end = code.text_end;
-  job->kernel = work.function->display_name();
-  job->locations = &code.locations;
-  job->explainer = work.loaded->explainer.get();
-  job->needs = {work.warps,
+  grid.run = code.run;
+  grid.text_begin = code.text_begin;
+  grid.text_end = code.text_end;
+  grid.kernel = &work.function->display_name();
+  grid.locations = &code.locations;
+  grid.explainer = work.loaded->explainer.get();
+  grid.needs = {work.warps,
                 code.local.bytes,
                 code.frame_bytes,
                 stack_bytes(code.local, context),
                 code.local.activation_bytes,
                 code.calls};
-  fill_state(job->state, work, driver);
-  job->block_count = std::uint64_t{work.grid[0]} * work.grid[1] * work.grid[2];
-  if (code.streamed != 0 && job->block_count * work.warps >= kStreamingWarps)
-    job->state.streams = find_streams(code.streamed, work, driver);
-  job->cooperative = work.cooperative;
-  job->waits = code.waits;
-  job->is_copy = work.function->is_copy.load(std::memory_order_relaxed);
-  job->limit = work.limit;
-  job->owner = context.id;
-  job->device = context.device;
-  job->heap_bytes = context.heap_bytes.load(std::memory_order_relaxed);
-  if (work.cooperative) give_workspace(*job, driver, context);
-  job->params = std::move(work.params);
-  job->keep_alive = std::move(work.function);  // owns code, symbols, locations and the explainer
-  return job;
+  fill_state(grid.state, work, driver);
+  grid.block_count = block_count(work);
+  if (may_stream(work)) grid.state.streams = find_streams(code.streamed, grid.state.params, driver);
+  grid.waits = code.waits;
+  grid.owner = context.id;
+  grid.device = context.device;
+  grid.heap_bytes = context.heap_bytes.load(std::memory_order_relaxed);
+  grid.params = std::move(work.params);
+  grid.keep_alive = std::move(work.function);  // owns code, symbols, locations and the explainer
+}
+
+std::uint64_t take_grid_ids(std::uint64_t count) noexcept {
+  return next_grid_id.fetch_add(count, std::memory_order_relaxed);
+}
+
+bool may_repeat(Driver& driver, const LaunchWork& work) {
+  return runs_alone(driver, work) && !may_stream(work) &&
+         !work.function->is_copy.load(std::memory_order_relaxed);
+}
+
+namespace {
+
+void fill_job(engine::LaunchJob& job, Driver& driver, LaunchWork work) {
+  job.alone = runs_alone(driver, work);
+  job.cooperative = work.cooperative;
+  job.is_copy = work.function->is_copy.load(std::memory_order_relaxed);
+  job.limit = work.limit;
+  if (work.cooperative) give_workspace(job, driver, *work.function->module().context);
+  fill_grid(job.own, driver, std::move(work));
+  job.own.state.grid_id = take_grid_ids(1);
 }
 
 void append(std::vector<std::unique_ptr<engine::Command>>& commands, engine::Job job) {
@@ -244,7 +284,7 @@ void prepare(Driver& driver, CUfunction handle, const std::uint32_t (&block)[3])
 }
 
 LaunchWork prepare_launch(Driver& driver, CUfunction handle, std::shared_ptr<FunctionObject> function,
-                          const LaunchRequest& request, bool once) {
+                          const LaunchRequest& request, engine::LaunchJob* job) {
   check_shape(request, *function);
   const KernelInfo& info = function->info();
   const std::uint64_t shared_bytes = info.static_shared_bytes + request.dynamic_shared_bytes;
@@ -254,10 +294,10 @@ LaunchWork prepare_launch(Driver& driver, CUfunction handle, std::shared_ptr<Fun
   const std::uint64_t blocks = std::uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];
   require(!request.cooperative || blocks <= resident, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   LaunchWork work;
-  work.params = copy_parameters(request, info);
+  work.params = place_parameters(request, info, job);
   const Specialisation specialisation = specialisation_of(request, function->module(), driver);
   std::optional<std::int64_t> made_since_ns;
-  const Tier tier = once ? tier_of(request, *function, specialisation) : Tier::good;
+  const Tier tier = job != nullptr ? tier_of(request, *function, specialisation) : Tier::good;
   work.loaded = &function->code_for(specialisation, tier, &made_since_ns);
   if (made_since_ns) work.made_since_ns = *made_since_ns;
   work.warps = specialisation.warps();
@@ -273,11 +313,13 @@ LaunchWork prepare_launch(Driver& driver, CUfunction handle, std::shared_ptr<Fun
 
 void append_commands(Driver& driver, const LaunchWork& work,
                      std::vector<std::unique_ptr<engine::Command>>& commands) {
-  std::unique_ptr<engine::LaunchJob> job = make_job(driver, work);
-  const auto mappings = driver.memory().mappings(job->owner);
-  if (job->waits) job->mappings = mappings;
+  std::unique_ptr<engine::Command> command = driver.scheduler().make_launch();
+  engine::LaunchJob& job = *command->launch();
+  fill_job(job, driver, work);
+  const auto mappings = driver.memory().mappings(job.own.owner);
+  if (job.waits()) job.mappings = mappings;
   for (const auto& mapping : mappings) append(commands, engine::MappingJob{mapping});
-  append(commands, std::move(job));
+  commands.push_back(std::move(command));
   for (const auto& mapping : mappings) append(commands, engine::MappingJob{mapping});
 }
 
@@ -285,17 +327,19 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   const StreamObject stream = driver.stream_of(request.stream);
   std::shared_ptr<FunctionObject> function = find_function(driver, handle, stream.context);
   require(function->module().context == stream.context, CUDA_ERROR_INVALID_HANDLE);
-  const bool recorded = is_capturing(stream);
-  LaunchWork work = prepare_launch(driver, handle, std::move(function), request, !recorded);
-  if (recorded) return record(driver, stream, KernelNode(std::move(work)));
+  if (is_capturing(stream))
+    return record(driver, stream, KernelNode(prepare_launch(driver, handle, std::move(function), request)));
+  std::unique_ptr<engine::Command> command = driver.scheduler().make_launch();
+  engine::LaunchJob& job = *command->launch();
+  LaunchWork work = prepare_launch(driver, handle, std::move(function), request, &job);
   const std::int64_t made_since_ns = work.made_since_ns;
-  std::unique_ptr<engine::LaunchJob> job = make_job(driver, std::move(work));
+  fill_job(job, driver, std::move(work));
   const auto mappings = driver.memory().mappings(stream.context->id);
-  if (job->waits) job->mappings = mappings;
+  if (job.waits()) job.mappings = mappings;
   for (const auto& mapping : mappings) driver.scheduler().submit(stream.stream, engine::MappingJob{mapping});
   end_launches_at_exit();
   if (made_since_ns != 0) driver.scheduler().exclude(*stream.context->domain, made_since_ns);
-  driver.scheduler().submit(stream.stream, std::move(job));
+  driver.scheduler().submit(stream.stream, std::move(command));
   for (const auto& mapping : mappings) driver.scheduler().submit(stream.stream, engine::MappingJob{mapping});
 }
 

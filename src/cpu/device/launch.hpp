@@ -32,17 +32,25 @@ struct LaunchWork {
   std::uint32_t block[3]{1, 1, 1};
   std::uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;
-  std::shared_ptr<const std::byte[]> params;  ///< as the kernel reads them
+  std::shared_ptr<const std::byte[]> params;  ///< as the kernel reads them; null: in the job
   const LoadedCode* loaded = nullptr;         ///< of `function`
   std::uint32_t warps = 0;
   std::chrono::nanoseconds limit{0};
   std::int64_t made_since_ns = 0;  ///< since when its code was made for it; 0: there was code
 };
 
-/// Checks the request but for its stream, and copies the parameters. `once`: it does not become a node of a
-/// graph, which may run many times and waits for good code. Throws Failure.
+/// Checks the request but for its stream, and copies the parameters. `job`: what will run it, to which few
+/// parameters are copied; null: it becomes a node of a graph, which may run many times and waits for good
+/// code. Throws Failure.
 LaunchWork prepare_launch(Driver& driver, CUfunction handle, std::shared_ptr<FunctionObject> function,
-                          const LaunchRequest& request, bool once = false);
+                          const LaunchRequest& request, engine::LaunchJob* job = nullptr);
+
+/// True for a launch whose grid can be made once and run many times, by one thread.
+bool may_repeat(Driver& driver, const LaunchWork& work);
+/// Fills in all but the grid's id.
+void fill_grid(engine::Grid& grid, Driver& driver, LaunchWork work);
+/// Returns the first of as many new numbers of grids.
+std::uint64_t take_grid_ids(std::uint64_t count) noexcept;
 
 /// Appends the commands of the launch: the job, and what brings together mapped memory before and after it.
 /// Throws Failure.

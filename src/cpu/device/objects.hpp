@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <forward_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -195,7 +196,8 @@ class FunctionObject {
   const KernelInfo& info() const noexcept { return *info_; }
   const ptx::Function& ptx() const noexcept { return *ptx_; }
   /// The kernel's name in reports: the author's if it is known, otherwise the PTX's.
-  std::string display_name() const QUERN_EXCLUDES(mutex_);
+  /// Lives as long as the function.
+  const std::string& display_name() const noexcept { return *display_name_.load(std::memory_order_acquire); }
   void set_display_name(std::string name) QUERN_EXCLUDES(mutex_);
   FunctionSettings settings;
   OldLaunchState old_launch;
@@ -241,8 +243,10 @@ class FunctionObject {
   const ptx::Function* ptx_ = nullptr;
   mutable std::atomic<std::uint64_t> machine_code_ns_{0};
   mutable base::Mutex mutex_;
-  std::string display_name_ QUERN_GUARDED_BY(mutex_);
+  std::forward_list<std::string> names_ QUERN_GUARDED_BY(mutex_);  ///< all that were set: launches name them
+  std::atomic<const std::string*> display_name_;
   std::vector<std::unique_ptr<Variant>> variants_ QUERN_GUARDED_BY(mutex_);
+  std::atomic<Variant*> recent_ = nullptr;  ///< the one that was asked for last
 };
 
 template <>

@@ -461,10 +461,10 @@ bool processor_tells(const engine::Fault& fault, const engine::Window& window, s
 }
 
 std::optional<Offender> find_offender(const ir::Module& module, ir::Value access, const engine::Fault& fault,
-                                      const engine::LaunchJob& job, const engine::Worker& worker,
+                                      const engine::Grid& grid, const engine::Worker& worker,
                                       engine::Memory& memory) {
   if (fault.block == engine::kUnknownIndex) return std::nullopt;
-  const engine::LaunchState& launch = job.state;
+  const engine::LaunchState& launch = grid.state;
   const auto at = [&](std::uint64_t index) { return static_cast<std::uint32_t>(index); };
   Scene scene{.module = module,
               .kernel = module.functions[0],
@@ -473,7 +473,7 @@ std::optional<Offender> find_offender(const ir::Module& module, ir::Value access
               .launch = launch,
               .worker = worker.state(),
               .window = *worker.services().window,
-              .device = job.device,
+              .device = grid.device,
               .memory = memory,
               .ctaid = {at(fault.block % launch.grid[0]), at(fault.block / launch.grid[0] % launch.grid[1]),
                         at(fault.block / launch.grid[0] / launch.grid[1])}};
@@ -486,7 +486,7 @@ std::optional<Offender> find_offender(const ir::Module& module, ir::Value access
   for (std::uint32_t first = begin; first < end; first += group) {
     bool certain = true;
     const std::optional<Offender> found =
-        among(scene, first, std::min(first + group, end), job.waits, certain);
+        among(scene, first, std::min(first + group, end), grid.waits, certain);
     if (!certain) return std::nullopt;
     if (found) return read_what_stayed(scene) ? found : std::nullopt;
   }

@@ -30,7 +30,7 @@ struct Offender {
 /// The lowest thread that met `fault` at instruction `access` of the kernel; kNone: at any instruction.
 /// Nothing if it is not certain.
 std::optional<Offender> find_offender(const ir::Module& module, ir::Value access, const engine::Fault& fault,
-                                      const engine::LaunchJob& job, const engine::Worker& worker,
+                                      const engine::Grid& grid, const engine::Worker& worker,
                                       engine::Memory& memory);
 
 }  // namespace quern::cpu::device

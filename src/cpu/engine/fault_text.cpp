@@ -47,9 +47,9 @@ void locate_threads(const Fault& fault, FaultReport& report) {
   report.last_thread = exact ? report.first_thread : coordinates(end - 1, dim);
 }
 
-void locate_line(const Fault& fault, const LaunchJob& job, FaultReport& report) {
-  if (job.locations == nullptr || fault.location >= job.locations->size()) return;
-  const ir::Location& at = ir::author_location(*job.locations, (*job.locations)[fault.location]);
+void locate_line(const Fault& fault, const Grid& grid, FaultReport& report) {
+  if (grid.locations == nullptr || fault.location >= grid.locations->size()) return;
+  const ir::Location& at = ir::author_location(*grid.locations, (*grid.locations)[fault.location]);
   const bool authors = at.line != 0 && !at.file.empty();
   if (authors) report.file = at.file;
   report.line = authors ? at.line : at.ptx_line;
@@ -96,14 +96,15 @@ std::string words(const FaultReport& report, FaultKind kind, std::chrono::nanose
 
 FaultReport report(const Fault& fault, const LaunchJob& job) {
   FaultReport made;
-  made.kernel = job.kernel;
-  std::copy_n(job.state.grid, 3, made.grid.begin());
-  std::copy_n(job.state.block, 3, made.block_dim.begin());
+  const Grid& grid = job.grid();
+  if (grid.kernel != nullptr) made.kernel = *grid.kernel;
+  std::copy_n(grid.state.grid, 3, made.grid.begin());
+  std::copy_n(grid.state.block, 3, made.block_dim.begin());
   if (fault.block != kUnknownIndex) {
     made.block = coordinates(fault.block, made.grid);
     locate_threads(fault, made);
   }
-  locate_line(fault, job, made);
+  locate_line(fault, grid, made);
   made.access = fault.access;
   made.access_bytes = fault.access_bytes;
   made.space = fault.space;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,48 +20,68 @@
 namespace quern::cpu::engine {
 
 struct Fault;
-struct LaunchJob;
+struct Grid;
 
 /// Finds the instruction and the thread that faulted. Takes as long as compiling the kernel again.
 /// Thread-safe.
 class FaultExplainer {
  public:
   virtual ~FaultExplainer() = default;
-  virtual void explain(Fault& fault, const LaunchJob& job, const Worker& worker) const noexcept = 0;
+  virtual void explain(Fault& fault, const Grid& grid, const Worker& worker) const noexcept = 0;
 };
 
-/// A grid to run. The first group of members does not change after submission. The second is its progress,
-/// which the workers share.
-struct LaunchJob {
+/// The blocks of a kernel to run. Does not change while it runs.
+struct Grid {
   RunBlocks run = nullptr;
   const std::byte* text_begin = nullptr;
   const std::byte* text_end = nullptr;
   WorkerNeeds needs;
   LaunchState state;
-  std::shared_ptr<const std::byte[]> params;  ///< owns the target of state.params
+  std::shared_ptr<const std::byte[]> params;  ///< owns the target of state.params; null: the job does
   std::uint64_t block_count = 0;
-  bool cooperative = false;  ///< all blocks run at the same time
-  bool waits = false;        ///< blocks may wait for others, or for the host
-  bool is_copy = false;      ///< a copy that a kernel makes: cancelling does not end copies
+  bool waits = false;  ///< blocks may wait for others, or for the host
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
   std::uint64_t heap_bytes = 0;
-  std::string kernel;                                    ///< its name in the author's source
+  const std::string* kernel = nullptr;                   ///< its name in the author's source; null: no name
   const std::vector<ir::Location>* locations = nullptr;  ///< for Fault::location
   const FaultExplainer* explainer = nullptr;             ///< null: faults are not explained
-  std::shared_ptr<const void> keep_alive;                ///< owns code, symbols, locations and the explainer
-  std::shared_ptr<const void> workspace;                 ///< owns the target of state.grid_workspace
-  std::vector<std::shared_ptr<Mapping>> mappings;  ///< host memory through which it may wait for the host
-  std::chrono::nanoseconds limit{0};               ///< limit of its running time; 0: none
+  std::shared_ptr<const void> keep_alive;                ///< owns code, symbols, names, locations, explainer
+};
 
+/// Grids to run one after another: one, or the chain of an executable graph, which makes its grids once. The
+/// first group of members does not change after submission. The second is its progress, which the workers
+/// share.
+struct LaunchJob {
+  Grid own;                   ///< the only grid, unless it is a chain
+  std::span<Grid> chain;      ///< empty: it is none. One thread runs it, which writes the grids' ids
+  std::uint64_t grid_id = 0;  ///< of a chain's first grid; the others follow
+  bool alone = false;         ///< one thread runs all blocks of a grid; always true for a chain
+  bool cooperative = false;   ///< all blocks run at the same time
+  bool is_copy = false;       ///< a copy that a kernel makes: cancelling does not end copies
+  std::shared_ptr<const void> workspace;           ///< owns the target of state.grid_workspace
+  std::shared_ptr<const void> keep_alive;          ///< owns the chain
+  std::vector<std::shared_ptr<Mapping>> mappings;  ///< host memory through which it may wait for the host
+  std::chrono::nanoseconds limit{0};               ///< limit of each grid's running time; 0: none
+
+  /// Room for few parameters, which saves an allocation: `own.state.params` may point there.
+  static constexpr std::size_t kParameterBytes = 192;
+  alignas(16) std::byte parameters[kParameterBytes];
+
+  std::size_t position = 0;  ///< in the chain. The thread that runs it writes it
   std::atomic<std::uint64_t> next_block{0};
   /// a worker had a fault, the time limit was exceeded, or it was cancelled
   std::atomic<bool> stopped{false};
   std::atomic<std::int64_t> started_ns{0};  ///< monotonic; set if launches are watched
   std::atomic<bool> timed_out{false};
+  bool waits() const noexcept { return own.waits; }  ///< grids of a chain do not
+  /// The grid that runs, or runs next.
+  Grid& grid() noexcept { return chain.empty() ? own : chain[position]; }
+  const Grid& grid() const noexcept { return chain.empty() ? own : chain[position]; }
+  /// True if no thread needs to join, or to run it again.
   bool exhausted() const noexcept {
     return stopped.load(std::memory_order_relaxed) ||
-           next_block.load(std::memory_order_relaxed) >= block_count;
+           next_block.load(std::memory_order_relaxed) >= grid().block_count;
   }
 };
 

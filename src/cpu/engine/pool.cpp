@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 
 #include <chrono>
+#include <limits>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -76,6 +77,7 @@ void Scheduler::carry_out(DeferredActions deferred) {
     for (; deferred.start[index] > 0; --deferred.start[index]) start_thread(static_cast<GroupId>(index));
   }
   if (deferred.progress) progressed_.notify_all();
+  if (!deferred.finished.empty()) spare_.put(std::move(deferred.finished));
 }
 
 void Scheduler::start_thread(GroupId id) {
@@ -91,10 +93,28 @@ void Scheduler::start_thread(GroupId id) {
   }
 }
 
+void Scheduler::take_following(const Task& task, std::uint64_t last) {
+  if (task.worker != nullptr) queues_.take_following(*task.command, last, task.worker->following);
+}
+
+/// Launches that follow each other with no command between need no mutex: it and the queues take longer than
+/// a small launch.
+void Scheduler::run_launches(Task& task) {
+  const Turn turn;
+  const Domain& domain = queues_.domain_of(*task.command->stream);
+  for (Command* const next : task.worker->following) {
+    const LaunchJob& launch = *task.command->launch();
+    task.fault = run_launch(*task.command->launch(), *task.worker, turn, worker_count(), watchdog_, help_in_kernel_);
+    if (task.fault != nullptr || !launch.exhausted() || turn.is_over() || domain.fault() != FaultKind::none) return;
+    task.command = next;
+    ++task.passed;
+  }
+  task.fault = run_launch(*task.command->launch(), *task.worker, turn, worker_count(), watchdog_, help_in_kernel_);
+}
+
 void Scheduler::execute(Task& task) {
   if (task.worker != nullptr) {
-    task.fault =
-        run_launch(*task.command->launch(), *task.worker, worker_count(), watchdog_, help_in_kernel_);
+    run_launches(task);
   } else if (auto* transfer = std::get_if<TransferJob>(&task.command->job)) {
     if (!run(*transfer)) task.fault = lost_memory();
     // Release this before the copy counts as complete: a thread that then frees the memory finds it unused.
@@ -117,17 +137,26 @@ void Scheduler::execute(Task& task) {
   }
 }
 
-void Scheduler::finish(Task& task) {
+void Scheduler::finish_launches(Task& task) {
   Command& command = *task.command;
   Stream& stream = *command.stream;
-  if (LaunchJob* launch = command.launch()) {
-    runnable_.give_back(task);
-    if (task.fault != nullptr) {
-      launch->stopped.store(true, std::memory_order_relaxed);
-      queues_.end_domain(queues_.domain_of(stream), task.fault->kind, report(*task.fault, *launch));
-    }
-    if (!runnable_.is_over(command)) return;
-  } else if (task.fault != nullptr) {
+  LaunchJob& launch = *command.launch();
+  if (launch.alone) runnable_.remove(*task.worker->command);
+  runnable_.give_back(*task.worker);
+  queues_.complete_passed(stream, task.passed, task.worker->following);
+  if (task.fault != nullptr) {
+    launch.stopped.store(true, std::memory_order_relaxed);
+    queues_.end_domain(queues_.domain_of(stream), task.fault->kind, report(*task.fault, launch));
+  }
+  if (runnable_.is_over(command)) return queues_.complete_head(stream);
+  if (launch.alone) queues_.put_back_head(stream);
+}
+
+void Scheduler::finish(Task& task) {
+  if (task.worker != nullptr) return finish_launches(task);
+  Command& command = *task.command;
+  Stream& stream = *command.stream;
+  if (task.fault != nullptr) {
     FaultReport failed;
     failed.text = reason_of(command);
     queues_.end_domain(queues_.domain_of(stream), task.fault->kind, std::move(failed));
@@ -175,6 +204,7 @@ Task Scheduler::wait_for_task(GroupId id) {
     }
     if (!task && last) task = runnable_.take(id);
     if (task) {
+      take_following(*task, std::numeric_limits<std::uint64_t>::max());
       ++groups_[id].busy;
       return std::move(*task);
     }

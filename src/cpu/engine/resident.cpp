@@ -110,26 +110,26 @@ Expected<std::unique_ptr<ResidentBlock>> ResidentBlock::make(Worker& worker) {
   return std::unique_ptr<ResidentBlock>(new ResidentBlock(worker, std::move(*stack)));
 }
 
-bool ResidentBlock::prepare(const LaunchJob& job) {
+bool ResidentBlock::prepare(const Grid& grid) {
   state_ = worker_.state();
-  shared_bytes_ = job.state.total_shared_bytes;
-  local_ = LanesLocal(state_, job.needs);
-  if (!frames_.reserve(job.needs.frame_bytes * job.needs.warps)) return false;
+  shared_bytes_ = grid.state.total_shared_bytes;
+  local_ = LanesLocal(state_, grid.needs);
+  if (!frames_.reserve(grid.needs.frame_bytes * grid.needs.warps)) return false;
   state_.frames = frames_.data();
   taken_ = started_ = has_copy_ = false;
   return true;
 }
 
-void ResidentBlock::begin(LaunchJob& job, std::uint64_t block) {
-  job_ = &job;
+void ResidentBlock::begin(const Grid& grid, std::uint64_t block) {
+  grid_ = &grid;
   block_ = block;
   forget_running_threads(state_);
   run_ = std::make_unique<KernelRun>();
-  run_->text_begin = job.text_begin;
-  run_->text_end = job.text_end;
+  run_->text_begin = grid.text_begin;
+  run_->text_end = grid.text_end;
   run_->window = worker_.services().window;
   run_->stack = &stack_;
-  run_->may_overflow = job.needs.may_overflow;
+  run_->may_overflow = grid.needs.may_overflow;
   taken_ = true;
   started_ = has_copy_ = false;
 }
@@ -160,7 +160,7 @@ StayEnd ResidentBlock::go_on() {
         *run_,
         [](void* argument) {
           auto& resident = *static_cast<ResidentBlock*>(argument);
-          resident.job_->run(&resident.job_->state, &resident.state_, resident.block_, 1);
+          resident.grid_->run(&resident.grid_->state, &resident.state_, resident.block_, 1);
         },
         this);
   }
@@ -202,8 +202,9 @@ class Residents {
   /// A cooperative launch has no more blocks than fit on the device. If other threads are slow to join, one
   /// thread runs all of them.
   static std::uint64_t most(const LaunchJob& job) {
-    if (job.cooperative) return job.block_count;
-    return std::max(1u, resident_blocks(job.needs.warps * kWarpSize, job.state.total_shared_bytes));
+    const Grid& grid = job.grid();
+    if (job.cooperative) return grid.block_count;
+    return std::max(1u, resident_blocks(grid.needs.warps * kWarpSize, grid.state.total_shared_bytes));
   }
 
   /// The blocks wait for others, or for the host.
@@ -249,8 +250,8 @@ class Residents {
     ResidentBlock* resident = free_resident();
     if (resident == nullptr) return false;
     const std::uint64_t block = job_.next_block.fetch_add(1, std::memory_order_relaxed);
-    if (block >= job_.block_count) return false;
-    resident->begin(job_, block);
+    if (block >= job_.grid().block_count) return false;
+    resident->begin(job_.grid(), block);
     go_on(*resident);
     return true;
   }
@@ -264,7 +265,7 @@ class Residents {
       if (!resident) return no_room();
       worker_.residents.push_back(std::move(*resident));
     }
-    if (!worker_.residents[ready_]->prepare(job_)) return no_room();
+    if (!worker_.residents[ready_]->prepare(job_.grid())) return no_room();
     return worker_.residents[ready_++].get();
   }
   /// Handles lack of memory. With one resident block the grid still makes progress, block after block, unless

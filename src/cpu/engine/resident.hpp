@@ -42,8 +42,8 @@ class ResidentBlock {
   static Expected<std::unique_ptr<ResidentBlock>> make(Worker& worker);
 
   /// Prepares memory and stack for blocks of a launch. Returns false if there is not enough memory.
-  bool prepare(const LaunchJob& job);
-  void begin(LaunchJob& job, std::uint64_t block);
+  bool prepare(const Grid& grid);
+  void begin(const Grid& grid, std::uint64_t block);
   /// Runs the block until it ends or waits.
   StayEnd go_on();
   bool is_taken() const noexcept { return taken_; }
@@ -65,7 +65,7 @@ class ResidentBlock {
   std::vector<std::byte> shared_;
   LanesLocal local_;
   std::uint64_t shared_bytes_ = 0;
-  LaunchJob* job_ = nullptr;
+  const Grid* grid_ = nullptr;
   std::uint64_t block_ = 0;
   std::unique_ptr<KernelRun> run_;
   bool taken_ = false;

@@ -12,6 +12,7 @@ namespace {
 
 struct Loop {
   LaunchJob& job;
+  const Grid& grid;
   Worker& worker;
   std::uint32_t worker_count;
   std::chrono::steady_clock::time_point applied{};  ///< before the first time, which is due at once
@@ -22,14 +23,14 @@ struct Loop {
     constexpr std::uint64_t kMaxChunk = 1024;
     const std::uint64_t steps = std::uint64_t{16} * worker_count;
     while (!job.exhausted()) {
-      const std::uint64_t left = job.block_count - job.next_block.load(std::memory_order_relaxed);
+      const std::uint64_t left = grid.block_count - job.next_block.load(std::memory_order_relaxed);
       const std::uint64_t chunk = job.cooperative ? 1 : std::clamp<std::uint64_t>(left / steps, 1, kMaxChunk);
       const std::uint64_t first = job.next_block.fetch_add(chunk, std::memory_order_relaxed);
-      if (first >= job.block_count) break;
+      if (first >= grid.block_count) break;
       worker.chunk_first = first;
-      worker.chunk_count = std::min(chunk, job.block_count - first);
+      worker.chunk_count = std::min(chunk, grid.block_count - first);
       forget_running_threads(worker.state());
-      job.run(&job.state, &worker.state(), first, worker.chunk_count);
+      grid.run(&grid.state, &worker.state(), first, worker.chunk_count);
       if (!job.exhausted()) apply_if_due();  // a small launch needs no clock
     }
     apply_all_pending(worker.state());
@@ -51,12 +52,13 @@ std::unique_ptr<Fault> kept(const Fault& fault) {
 
 std::unique_ptr<Fault> run_chunks(LaunchJob& job, Worker& worker, std::uint32_t worker_count) {
   KernelRun run;
-  run.text_begin = job.text_begin;
-  run.text_end = job.text_end;
+  const Grid& grid = job.grid();
+  run.text_begin = grid.text_begin;
+  run.text_end = grid.text_end;
   run.window = worker.services().window;
   run.stack = &worker.stack();
-  run.may_overflow = job.needs.may_overflow;
-  Loop loop{job, worker, worker_count};
+  run.may_overflow = grid.needs.may_overflow;
+  Loop loop{job, grid, worker, worker_count};
   {
     const Worker::Stay stay(worker, run);
     run_guarded(run, [](void* argument) { static_cast<Loop*>(argument)->run(); }, &loop);
@@ -65,28 +67,58 @@ std::unique_ptr<Fault> run_chunks(LaunchJob& job, Worker& worker, std::uint32_t 
   return kept(run.fault);
 }
 
-}  // namespace
-
-std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count,
-                                  Watchdog& watchdog, const std::function<void()>& meanwhile) {
-  worker.owner = job.owner;
-  worker.device = job.device;
-  worker.kernel = &job.kernel;
-  worker.heap_bytes = job.heap_bytes;
-  if (!worker.prepare(job.needs)) return kept({.kind = FaultKind::out_of_memory});
+std::unique_ptr<Fault> run_grid(LaunchJob& job, Worker& worker, std::uint32_t worker_count,
+                                Watchdog& watchdog, const std::function<void()>& meanwhile) {
+  const Grid& grid = job.grid();
+  worker.owner = grid.owner;
+  worker.device = grid.device;
+  worker.kernel = grid.kernel;
+  worker.heap_bytes = grid.heap_bytes;
+  if (!worker.prepare(grid.needs)) return kept({.kind = FaultKind::out_of_memory});
   std::unique_ptr<Fault> fault;
   {
     const Watchdog::Watch watch(watchdog, job, worker);
-    fault = job.waits ? kept(run_resident(job, worker, meanwhile)) : run_chunks(job, worker, worker_count);
+    fault = grid.waits ? kept(run_resident(job, worker, meanwhile)) : run_chunks(job, worker, worker_count);
   }
   if (fault != nullptr) {
     job.stopped.store(true, std::memory_order_relaxed);  // set before the explanation, which takes time
-    if (fault->pc != nullptr && job.explainer != nullptr) job.explainer->explain(*fault, job, worker);
+    if (fault->pc != nullptr && grid.explainer != nullptr) grid.explainer->explain(*fault, grid, worker);
   }
   if (worker.printed) worker.services().output->flush();
   if (fault == nullptr && job.timed_out.load(std::memory_order_relaxed))
     fault = kept({.kind = FaultKind::launch_timeout});
   return fault;
+}
+
+void begin_grid(LaunchJob& job) noexcept {
+  if (!job.chain.empty()) job.grid().state.grid_id = job.grid_id + job.position;
+}
+
+/// Goes on to the chain's next grid. Returns false if there is none.
+bool advance(LaunchJob& job) noexcept {
+  if (job.position + 1 >= job.chain.size() || job.stopped.load(std::memory_order_relaxed)) return false;
+  ++job.position;
+  job.next_block.store(0, std::memory_order_relaxed);
+  job.started_ns.store(0, std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace
+
+Turn::Turn() noexcept : begin_(__builtin_ia32_rdtsc()) {}
+bool Turn::is_over() const noexcept {
+  constexpr std::uint64_t kTicks = 50'000;
+  return __builtin_ia32_rdtsc() - begin_ > kTicks;
+}
+
+std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, const Turn& turn,
+                                  std::uint32_t worker_count, Watchdog& watchdog,
+                                  const std::function<void()>& meanwhile) {
+  for (;;) {
+    begin_grid(job);
+    std::unique_ptr<Fault> fault = run_grid(job, worker, worker_count, watchdog, meanwhile);
+    if (fault != nullptr || !advance(job) || turn.is_over()) return fault;
+  }
 }
 
 }  // namespace quern::cpu::engine

@@ -33,7 +33,7 @@ GroupId group_of(WorkKind kind) noexcept {
 
 bool is_of(WorkKind kind, const Command& command) noexcept {
   const LaunchJob* launch = command.launch();
-  return launch == nullptr || launch->waits == (kind == WorkKind::waiting_launch);
+  return launch == nullptr || launch->waits() == (kind == WorkKind::waiting_launch);
 }
 
 std::size_t index_of(GroupId id) noexcept { return static_cast<std::size_t>(id); }
@@ -41,8 +41,10 @@ std::size_t index_of(GroupId id) noexcept { return static_cast<std::size_t>(id);
 /// True if the launch takes so long that it pays to wake another thread immediately.
 bool is_big(const LaunchJob& launch) noexcept {
   constexpr std::uint64_t kBigLaunchThreads = 4096;
-  return launch.block_count > 1 &&
-         (launch.cooperative || launch.block_count * launch.needs.warps * kWarpSize >= kBigLaunchThreads);
+  if (launch.alone) return false;
+  const Grid& grid = launch.grid();
+  return grid.block_count > 1 &&
+         (launch.cooperative || grid.block_count * grid.needs.warps * kWarpSize >= kBigLaunchThreads);
 }
 
 }  // namespace
@@ -82,6 +84,7 @@ void RunnableCommands::remove(const Command& launch) {
 bool RunnableCommands::can_take(const Command& command) const {
   const LaunchJob* launch = command.launch();
   if (launch == nullptr) return command.state == Command::State::ready;
+  if (launch->alone && command.participants > 0) return false;
   return command.state != Command::State::queued && !launch->exhausted() && !free_workers_.empty() &&
          (!launch->cooperative || cooperative_ == nullptr || cooperative_ == &command);
 }
@@ -164,10 +167,10 @@ std::optional<Task> RunnableCommands::take(Command& head) {
   return task;
 }
 
-void RunnableCommands::give_back(const Task& task) {
-  free_workers_.push_back(task.worker);
-  task.worker->command = nullptr;
-  --task.command->participants;
+void RunnableCommands::give_back(Worker& worker) {
+  free_workers_.push_back(&worker);
+  --worker.command->participants;
+  worker.command = nullptr;
 }
 
 bool RunnableCommands::is_over(const Command& launch) {

@@ -22,6 +22,8 @@ struct Task {
   std::unique_ptr<Fault> fault;  ///< null: none. A task is moved at every launch, and a fault is large
   bool again = false;  ///< the memory does not have the expected value yet, or the point is not reached
   bool lent = false;   ///< taken by a thread of another group
+  /// Launches of Worker::following, and the one before these, that are complete; `command` is the one after
+  std::uint32_t passed = 0;
   /// for a SourceJob: commands to run before the source is called again
   std::vector<std::unique_ptr<Command>> commands;
 };
@@ -65,8 +67,8 @@ class RunnableCommands {
   /// For a thread that waits for `head`, or for a command after it.
   std::optional<Task> take(Command& head);
 
-  /// Called when the thread leaves the launch: its worker is free again.
-  void give_back(const Task& task);
+  /// Called when the thread leaves the launch that it took: its worker is free again.
+  void give_back(Worker& worker);
   /// Must be called after give_back(). True if no thread runs the launch, and none will.
   bool is_over(const Command& launch);
 

@@ -83,6 +83,10 @@ void Scheduler::close(Domain& domain) {
 void Scheduler::submit(const std::shared_ptr<Stream>& stream, Job job) {
   auto command = std::make_unique<Command>();
   command->job = std::move(job);
+  submit(stream, std::move(command));
+}
+
+void Scheduler::submit(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command) {
   set_limit(*command, limit_);
   const Section section(*this);
   queues_.enqueue(stream, std::move(command));
@@ -169,7 +173,9 @@ bool Scheduler::is_passed(const EventPoint& point) {
   return point.done();
 }
 
-bool Scheduler::run_here(Task& task, Section& section, std::optional<FaultSignals>& signals) {
+bool Scheduler::run_here(Task& task, std::uint64_t last, Section& section,
+                         std::optional<FaultSignals>& signals) {
+  take_following(task, last);
   section.outside([&] {
     if (task.worker != nullptr && !signals) signals.emplace();
     execute(task);
@@ -179,10 +185,11 @@ bool Scheduler::run_here(Task& task, Section& section, std::optional<FaultSignal
   return done;
 }
 
-bool Scheduler::run_for(const Stream& stream, Section& section, std::optional<FaultSignals>& signals) {
+bool Scheduler::run_for(const Stream& stream, std::uint64_t sequence, Section& section,
+                        std::optional<FaultSignals>& signals) {
   if (Command* const head = queues_.head_for(stream))
     if (std::optional<Task> task = runnable_.take(*head))
-      if (run_here(*task, section, signals)) return true;
+      if (run_here(*task, head->stream == &stream ? sequence : 0, section, signals)) return true;
   return may_wait_for_others(queues_.head_for(stream)) &&
          run_stranded(WorkKind::waiting_launch, section, signals);
 }
@@ -193,7 +200,7 @@ bool Scheduler::run_stranded(WorkKind last, Section& section, std::optional<Faul
     for (std::size_t left = runnable_.ready_count(kind); left > 0; --left) {
       std::optional<Task> task = runnable_.take_stranded(kind);
       if (!task) break;
-      if (run_here(*task, section, signals)) return true;
+      if (run_here(*task, 0, section, signals)) return true;
     }
   }
   return false;
@@ -206,7 +213,7 @@ void Scheduler::run_stranded_for(const Stream& stream, Section& section) {
   runnable_.call_for_help();
   section.outside([] {});
   std::optional<FaultSignals> signals;
-  run_for(stream, section, signals);
+  run_for(stream, 0, section, signals);
 }
 
 void Scheduler::help() {
@@ -275,7 +282,7 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
   std::chrono::milliseconds timeout = kTimeout;
   std::chrono::microseconds nap = kFirstNap;
   while (stream->completed() < sequence) {
-    if (run_for(*stream, section, signals)) {
+    if (run_for(*stream, sequence, section, signals)) {
       nap = kFirstNap;
     } else if (!spun) {
       spun = true;
@@ -285,6 +292,7 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
       const auto progressed = [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return progress_.count != seen; };
       const Domain& domain = queues_.domain_of(*stream);
       ++progress_.waiting_callers;
+      queues_.note_caller(*stream, sequence);
       if (domain.fault() != FaultKind::none) {
         if (!section.wait_for(progressed_, timeout, progressed)) {
           runnable_.ask_to_leave(
@@ -297,6 +305,7 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
       } else {
         section.wait(progressed_, progressed);
       }
+      queues_.forget_caller(*stream, sequence);
       --progress_.waiting_callers;
     }
   }

@@ -67,6 +67,10 @@ class Scheduler {
   void lose_memory(Domain& domain) QUERN_EXCLUDES(mutex_);
 
   void submit(const std::shared_ptr<Stream>& stream, Job job) QUERN_EXCLUDES(mutex_);
+  void submit(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command)
+      QUERN_EXCLUDES(mutex_);
+  /// A command with a new launch, to be filled in and submitted.
+  std::unique_ptr<Command> make_launch() { return spare_.take(); }
   /// Submits commands one after another, without commands of other threads between them. Returns the point
   /// after the last one, at which `keep` is released.
   std::shared_ptr<EventPoint> submit_all(const std::shared_ptr<Stream>& stream,
@@ -122,21 +126,26 @@ class Scheduler {
   // Waiting callers (scheduler.cpp).
   void wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) QUERN_EXCLUDES(mutex_);
   void run_stranded_for(const Stream& stream, Section& section) QUERN_REQUIRES(mutex_);
-  /// Runs a command so that `stream` continues: the one at its head, or, while that may wait for other
+  /// Runs a command so that `stream` continues to command `sequence`: the one at its head, or, while that may wait for other
   /// streams, one of those whose threads are missing. Returns false if nothing was done.
-  bool run_for(const Stream& stream, Section& section, std::optional<FaultSignals>& signals)
-      QUERN_REQUIRES(mutex_);
+  bool run_for(const Stream& stream, std::uint64_t sequence, Section& section,
+               std::optional<FaultSignals>& signals) QUERN_REQUIRES(mutex_);
   /// Runs a command whose thread is missing, of one of the kinds up to `last`. Returns false if nothing was
   /// done.
   bool run_stranded(WorkKind last, Section& section, std::optional<FaultSignals>& signals)
       QUERN_REQUIRES(mutex_);
-  /// Runs the task on a thread of the host. Returns false if it has to run again: a value is not there yet.
-  bool run_here(Task& task, Section& section, std::optional<FaultSignals>& signals) QUERN_REQUIRES(mutex_);
+  /// Runs the task on a thread of the host, and launches after it up to number `last`. Returns false if it
+  /// has to run again: a value is not there yet.
+  bool run_here(Task& task, std::uint64_t last, Section& section, std::optional<FaultSignals>& signals)
+      QUERN_REQUIRES(mutex_);
 
   // The threads (pool.cpp).
+  void take_following(const Task& task, std::uint64_t last) QUERN_REQUIRES(mutex_);
   void execute(Task& task) QUERN_EXCLUDES(mutex_);
+  void run_launches(Task& task) QUERN_EXCLUDES(mutex_);
   void help_in_kernel() QUERN_EXCLUDES(mutex_);
   void finish(Task& task) QUERN_REQUIRES(mutex_);
+  void finish_launches(Task& task) QUERN_REQUIRES(mutex_);
   void thread_main(GroupId id);
   std::optional<Task> take_stranded() QUERN_REQUIRES(mutex_);
   Task wait_for_task(GroupId id);
@@ -149,6 +158,7 @@ class Scheduler {
   const std::chrono::milliseconds limit_;  ///< of launches without a limit of their own; 0: none
   const std::function<void()> help_in_kernel_ = [this] { help_in_kernel(); };
   Watchdog watchdog_;
+  SpareLaunches spare_;
   base::Mutex mutex_;
   Progress progress_ QUERN_GUARDED_BY(mutex_);
   ThreadGroups groups_ QUERN_GUARDED_BY(mutex_);
@@ -160,9 +170,21 @@ class Scheduler {
   std::atomic<bool> was_refused_{false};      ///< a thread could not be started, at some time
 };
 
-/// Runs the launch's next chunks on `worker` until none is left or a fault ends it. Null: no fault. While all
-/// its blocks wait, `meanwhile` is called from time to time.
-std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count,
-                                  Watchdog& watchdog, const std::function<void()>& meanwhile);
+/// The time for which a thread runs launches one after another without asking the scheduler what is next:
+/// about 20 us, which other streams and their callers may have to wait.
+class Turn {
+ public:
+  Turn() noexcept;
+  bool is_over() const noexcept;
+
+ private:
+  std::uint64_t begin_;  ///< of the processor's time-stamp counter
+};
+
+/// Runs the launch's next chunks on `worker` until none is left or a fault ends it, of a chain also until the
+/// turn is over. Null: no fault. While all its blocks wait, `meanwhile` is called from time to time.
+std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, const Turn& turn,
+                                  std::uint32_t worker_count, Watchdog& watchdog,
+                                  const std::function<void()>& meanwhile);
 
 }  // namespace quern::cpu::engine

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread_annotations.hpp"
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/fault_report.hpp"
 #include "cpu/engine/jobs.hpp"
@@ -60,9 +61,31 @@ class CommandList {
     command->next = std::move(first_);
     first_ = std::move(command);
   }
+  /// The list must not be empty.
+  std::unique_ptr<Command> pop() noexcept {
+    std::unique_ptr<Command> command = std::move(first_);
+    first_ = std::move(command->next);
+    return command;
+  }
 
  private:
   std::unique_ptr<Command> first_;
+};
+
+/// Commands of launches that have run, for launches to come. Otherwise a thread that runs the launches of
+/// another one would free memory of that one's heap, whose lock the two would meet at. Thread-safe.
+class SpareLaunches {
+ public:
+  /// A command with a new launch.
+  std::unique_ptr<Command> take() QUERN_EXCLUDES(mutex_);
+  /// Destroys what the commands own.
+  void put(CommandList finished) QUERN_EXCLUDES(mutex_);
+
+ private:
+  static constexpr std::size_t kMost = 1024;
+  base::Mutex mutex_;
+  CommandList spare_ QUERN_GUARDED_BY(mutex_);
+  std::size_t count_ QUERN_GUARDED_BY(mutex_) = 0;
 };
 
 /// A queue of jobs that run one after another.
@@ -98,6 +121,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<std::uint64_t> completed_{0};
   std::shared_ptr<Stream> blocked_on_;               ///< the stream for which the head waits
   std::vector<std::shared_ptr<Stream>> dependents_;  ///< streams whose head waits for this one
+  std::vector<std::uint64_t> awaited_;               ///< numbers of commands for which callers wait
 };
 
 /// The streams of one context, ordered by CUDA's rules for the legacy default stream, and the fault that

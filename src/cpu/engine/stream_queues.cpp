@@ -7,6 +7,56 @@
 #include "base/clock.hpp"
 
 namespace quern::cpu::engine {
+namespace {
+
+/// The most launches that a thread takes at once.
+constexpr std::size_t kMostFollowing = 255;
+
+bool is_met(const Dependency& dependency) noexcept {
+  return dependency.stream->completed() >= dependency.sequence;
+}
+
+/// True for launches that a thread runs one after another: cancelling then ends all of them.
+bool runs_in_a_row(const Command& command) noexcept {
+  const LaunchJob* launch = command.launch();
+  return launch != nullptr && launch->alone && !launch->is_copy;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> SpareLaunches::take() {
+  {
+    const base::LockGuard lock(mutex_);
+    if (!spare_.empty()) {
+      --count_;
+      return spare_.pop();
+    }
+  }
+  auto command = std::make_unique<Command>();
+  command->job = std::make_unique<LaunchJob>();
+  return command;
+}
+
+void SpareLaunches::put(CommandList finished) {
+  CommandList kept;
+  std::size_t count = 0;
+  while (!finished.empty()) {
+    std::unique_ptr<Command> command = finished.pop();
+    auto* const launch = std::get_if<std::unique_ptr<LaunchJob>>(&command->job);
+    if (launch == nullptr || count == kMost) continue;
+    std::unique_ptr<LaunchJob> job = std::move(*launch);
+    std::destroy_at(job.get());
+    std::construct_at(job.get());
+    std::destroy_at(command.get());
+    std::construct_at(command.get());
+    command->job = std::move(job);
+    kept.push(std::move(command));
+    ++count;
+  }
+  if (count == 0) return;
+  const base::LockGuard lock(mutex_);
+  for (; count > 0 && count_ < kMost; --count, ++count_) spare_.push(kept.pop());
+}
 
 bool is_cancellable(const Command& command) noexcept {
   const LaunchJob* launch = command.launch();
@@ -22,8 +72,7 @@ std::shared_ptr<Domain> StreamQueues::make_domain() {
 void StreamQueues::add(const std::shared_ptr<Stream>& stream) {
   Domain& domain = *stream->domain_;
   domain.streams_.push_back(stream);
-  std::erase_if(domain.waits_,
-                [](const Dependency& each) { return each.stream->completed() >= each.sequence; });
+  std::erase_if(domain.waits_, &is_met);
   if (domain.waits_.empty()) return;
   auto command = std::make_unique<Command>();
   command->dependencies = domain.waits_;
@@ -102,7 +151,7 @@ bool StreamQueues::start_head(const std::shared_ptr<Stream>& stream,
   Command& head = *stream->queue_.front();
   stream->blocked_on_ = nullptr;
   for (const Dependency& dependency : head.dependencies) {
-    if (dependency.stream->completed() >= dependency.sequence) continue;
+    if (is_met(dependency)) continue;
     stream->blocked_on_ = dependency.stream;
     dependency.stream->dependents_.push_back(stream);
     return false;
@@ -135,6 +184,42 @@ void StreamQueues::pop_head(Stream& stream, std::vector<std::shared_ptr<Stream>>
   stream.dependents_.clear();
   progress_.note();
   if (stream.retired_ && stream.queue_.empty()) drop_from_domain(stream);
+}
+
+void StreamQueues::take_following(const Command& head, std::uint64_t last, std::vector<Command*>& following) {
+  following.clear();
+  if (!runs_in_a_row(head)) return;
+  const Stream& stream = *head.stream;
+  const auto is_awaited = [&](const Command& command) {
+    return std::ranges::find(stream.awaited_, command.sequence) != stream.awaited_.end();
+  };
+  const Command* before = &head;
+  for (auto at = stream.queue_.begin() + 1; at != stream.queue_.end(); ++at) {
+    Command& command = **at;
+    if (following.size() == kMostFollowing || command.sequence > last || is_awaited(*before)) return;
+    if (!runs_in_a_row(command) || command.launch()->stopped.load(std::memory_order_relaxed)) return;
+    if (!std::ranges::all_of(command.dependencies, &is_met)) return;
+    command.state = Command::State::running;
+    following.push_back(&command);
+    before = &command;
+  }
+}
+
+void StreamQueues::complete_passed(Stream& stream, std::uint32_t passed,
+                                   const std::vector<Command*>& following) {
+  for (std::size_t i = passed; i < following.size(); ++i) following[i]->state = Command::State::queued;
+  std::vector<std::shared_ptr<Stream>> unblocked;
+  for (std::uint32_t i = 0; i < passed; ++i) pop_head(stream, unblocked);
+  for (const std::shared_ptr<Stream>& each : unblocked) advance(each);
+}
+
+void StreamQueues::put_back_head(Stream& stream) {
+  stream.queue_.front()->state = Command::State::queued;
+  advance(stream.shared_from_this());
+}
+
+void StreamQueues::forget_caller(Stream& stream, std::uint64_t sequence) noexcept {
+  stream.awaited_.erase(std::ranges::find(stream.awaited_, sequence));
 }
 
 void StreamQueues::complete_head(Stream& stream) {
@@ -217,7 +302,8 @@ void StreamQueues::stop_head(const std::shared_ptr<Stream>& stream) {
 
 void StreamQueues::stop_launches(const std::shared_ptr<Stream>& stream) {
   for (const std::unique_ptr<Command>& command : stream->queue_)  // start_head() drops the stopped ones
-    if (is_cancellable(*command) && command->state == Command::State::queued)
+    if (is_cancellable(*command) &&
+        (command->state == Command::State::queued || command != stream->queue_.front()))
       command->launch()->stopped.store(true, std::memory_order_relaxed);
   // The head is last: no thread can take a launch that is both ready and stopped.
   if (!stream->queue_.empty() && is_cancellable(*stream->queue_.front())) stop_head(stream);

@@ -50,8 +50,19 @@ class StreamQueues {
   /// Null if no thread can take it.
   Command* head_for(const Stream& stream) const;
 
+  /// Takes launches that the thread which has taken `head` may run after it without the mutex: those that one
+  /// thread runs, up to number `last`, or to the first for which a caller waits.
+  static void take_following(const Command& head, std::uint64_t last, std::vector<Command*>& following);
+  /// Called when `passed` of a taken head and its following launches have run. Those after the next are in
+  /// the queue again.
+  void complete_passed(Stream& stream, std::uint32_t passed, const std::vector<Command*>& following);
   /// Called when the stream's head has run.
   void complete_head(Stream& stream);
+  /// Called when a thread has left the stream's head before its end. It has to be taken again.
+  void put_back_head(Stream& stream);
+  /// A caller waits for the command of this number, until it calls forget_caller().
+  static void note_caller(Stream& stream, std::uint64_t sequence) { stream.awaited_.push_back(sequence); }
+  static void forget_caller(Stream& stream, std::uint64_t sequence) noexcept;
   /// Runs the stream's head again after `commands`.
   void put_before_head(Stream& stream, std::vector<std::unique_ptr<Command>> commands);
   /// Ends the domain because of a fault: all its launches stop.

@@ -95,7 +95,9 @@ class Worker {
   // The thread that borrowed the worker, and the launch that it runs (null: none). Guarded by the scheduler's
   // mutex, which the thread holds when it returns the worker.
   pthread_t thread{};
-  const Command* command = nullptr;
+  Command* command = nullptr;
+  /// Launches that the thread has taken with `command`, and runs after it.
+  std::vector<Command*> following;
 
   /// During its lifetime, ask_to_leave() reaches the run of the worker's thread.
   class Stay {

@@ -2,6 +2,8 @@
 #include "cpu/device/graph/exec.hpp"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "cpu/device/exit.hpp"
@@ -52,6 +54,11 @@ class BodySource final : public engine::CommandSource {
   std::vector<std::unique_ptr<engine::Command>> next() override;
 
  private:
+  /// A body that has run.
+  struct Known {
+    std::vector<GraphNode*> order;
+    std::optional<Plan> plan;
+  };
   /// Null: nothing is to be run.
   const Graph* chosen();
 
@@ -60,6 +67,7 @@ class BodySource final : public engine::CommandSource {
   const CUgraphConditionalNodeType type_;
   const std::uint32_t* const value_;
   const std::vector<std::shared_ptr<Graph>> bodies_;
+  std::map<const Graph*, Known> known_;
   bool has_run_ = false;
 };
 
@@ -111,10 +119,21 @@ struct LaunchBuilder {
   void operator()(const ConditionalNode& node) {
     append(commands, engine::SourceJob{std::make_shared<BodySource>(driver, exec, node)});
   }
-  void add(const GraphNode& node) {
-    if (node.enabled) std::visit(*this, node.contents);
+  void add(const Step& step) {
+    // Memory that is mapped meanwhile has to be brought together between the nodes.
+    if (step.chain != nullptr && driver.memory().mappings(step.chain->context->id).empty()) {
+      append(commands, make_job(step.chain));
+      return;
+    }
+    for (const GraphNode* node : step.nodes) std::visit(*this, node->contents);
   }
 };
+
+/// Makes `plan` unless it is there.
+const Plan& plan_for(Driver& driver, const std::vector<GraphNode*>& order, std::optional<Plan>& plan) {
+  if (!plan || !is_current(*plan)) plan = make_plan(driver, order);
+  return *plan;
+}
 
 const Graph* BodySource::chosen() {
   const auto value = __atomic_load_n(value_, __ATOMIC_ACQUIRE);
@@ -138,9 +157,9 @@ std::vector<std::unique_ptr<engine::Command>> BodySource::next() {
   if (body == nullptr) return {};
   GraphMemoryChanges memory(driver_);
   LaunchBuilder builder{driver_, exec_, memory};
-  std::vector<GraphNode*> order;
-  append_order(*body, order, nullptr);
-  for (const GraphNode* node : order) builder.add(*node);
+  const auto [known, is_new] = known_.try_emplace(body);  // its nodes do not change during a launch
+  if (is_new) append_order(*body, known->second.order, nullptr);
+  for (const Step& step : plan_for(driver_, known->second.order, known->second.plan)) builder.add(step);
   memory.keep();
   // A loop whose body is empty and whose condition stays true does not end on a GPU either.
   if (builder.commands.empty()) append(builder.commands, engine::WaitJob{});
@@ -293,12 +312,13 @@ void launch(Driver& driver, const std::shared_ptr<GraphExec>& exec,
   GraphMemoryChanges memory(driver);
   const std::shared_ptr<const GraphExec> kept = exec;
   LaunchBuilder builder{driver, kept, memory};
-  builder.commands.reserve(exec->order.size() + 2);
+  const Plan& plan = plan_for(driver, exec->order, exec->plan);
+  builder.commands.reserve(plan.size() + 2);
   if (exec->launched != nullptr && !exec->launched->done() && exec->launched->stream != stream)
     append(builder.commands, engine::WaitJob{})
         .dependencies.push_back({exec->launched->stream, exec->launched->sequence});
   reset_conditions(driver, *exec, builder.commands);
-  for (const GraphNode* node : exec->order) builder.add(*node);
+  for (const Step& step : plan) builder.add(step);
   end_launches_at_exit();
   exec->launched = driver.scheduler().submit_all(stream, std::move(builder.commands), kept);
   memory.keep();
@@ -328,15 +348,17 @@ GraphNode& counterpart(const GraphExec& exec, const GraphNode& node) {
   return *found;
 }
 
-std::shared_ptr<Graph> detach_from_launch(Driver& driver, GraphExec& exec) {
-  if (exec.conditional_nodes.empty() || exec.launched == nullptr || exec.launched->done()) return nullptr;
+Detached detach_from_launch(Driver& driver, GraphExec& exec) {
+  Detached detached{nullptr, std::exchange(exec.plan, std::nullopt)};
+  if (exec.conditional_nodes.empty() || exec.launched == nullptr || exec.launched->done()) return detached;
   const auto copy = clone(driver, *exec.graph, Visibility::replacement, false);
   std::vector<GraphNode*> order;
   std::vector<ConditionalNode> conditional_nodes;
   append_order(*copy, order, &conditional_nodes);
   exec.order = std::move(order);
   exec.conditional_nodes = std::move(conditional_nodes);
-  return std::exchange(exec.graph, copy);
+  detached.graph = std::exchange(exec.graph, copy);
+  return detached;
 }
 
 void exchange(Driver& driver, GraphNode& node, NodeContents& contents) {

@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cpu/device/driver.hpp"
 #include "cpu/device/graph/graph.hpp"
+#include "cpu/device/graph/plan.hpp"
 #include "cpu/engine/stream.hpp"
 
 namespace quern::cpu::device {
@@ -18,7 +20,8 @@ namespace quern::cpu::device {
 struct GraphExec {
   std::shared_ptr<Graph> graph;  ///< a copy that nobody else has
   std::uint64_t flags = 0;
-  std::vector<GraphNode*> order;                   ///< with the nodes of child graphs, dependencies first
+  std::vector<GraphNode*> order;  ///< with the nodes of child graphs, dependencies first
+  std::optional<Plan> plan;       ///< for `order`; none: no launch since the nodes have changed
   std::vector<ConditionalNode> conditional_nodes;  ///< all, those in bodies too
   std::shared_ptr<engine::EventPoint> launched;    ///< the end of the last launch; null: none
 };
@@ -39,9 +42,14 @@ void launch(Driver& driver, const std::shared_ptr<GraphExec>& exec,
 /// The node of `exec` that is a copy of `node`. Throws Failure if there is none.
 GraphNode& counterpart(const GraphExec& exec, const GraphNode& node);
 
+/// What an executable graph had before its nodes changed.
+struct Detached {
+  std::shared_ptr<Graph> graph;  ///< null: it has kept it
+  std::optional<Plan> plan;
+};
 /// To be called before nodes change: a launch that has not ended still reads the bodies of conditional nodes,
 /// so it keeps them and `exec` gets copies. Returns what `exec` had; to be destroyed after the lock.
-std::shared_ptr<Graph> detach_from_launch(Driver& driver, GraphExec& exec);
+Detached detach_from_launch(Driver& driver, GraphExec& exec);
 
 /// Exchanges what a node does. Throws Failure for a change that CUDA does not allow.
 void exchange(Driver& driver, GraphNode& node, NodeContents& contents);

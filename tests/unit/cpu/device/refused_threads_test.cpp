@@ -77,14 +77,14 @@ TransferJob set(std::uint32_t& word, std::uint32_t value) {
 
 std::unique_ptr<LaunchJob> count_blocks(std::atomic<std::uint64_t>& count, std::uint64_t blocks) {
   auto job = std::make_unique<LaunchJob>();
-  job->run = [](const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t number) {
+  job->own.run = [](const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t number) {
     const_cast<std::atomic<std::uint64_t>*>(
         reinterpret_cast<const std::atomic<std::uint64_t>*>(launch->params))
         ->fetch_add(number);
   };
-  job->block_count = blocks;
-  job->state.params = reinterpret_cast<const std::byte*>(&count);
-  job->state.grid[0] = static_cast<std::uint32_t>(blocks);
+  job->own.block_count = blocks;
+  job->own.state.params = reinterpret_cast<const std::byte*>(&count);
+  job->own.state.grid[0] = static_cast<std::uint32_t>(blocks);
   return job;
 }
 
@@ -221,9 +221,9 @@ const std::vector<Way>& ways() {
 /// A launch of one block that runs `run` with the address as its parameters.
 std::unique_ptr<LaunchJob> launch_on(std::uint32_t& word, RunBlocks run) {
   auto job = std::make_unique<LaunchJob>();
-  job->run = run;
-  job->block_count = job->state.grid[0] = 1;
-  job->state.params = reinterpret_cast<const std::byte*>(&word);
+  job->own.run = run;
+  job->own.block_count = job->own.state.grid[0] = 1;
+  job->own.state.params = reinterpret_cast<const std::byte*>(&word);
   return job;
 }
 std::atomic_ref<std::uint32_t> word_of(const LaunchState* launch) {
@@ -338,7 +338,7 @@ TEST_CASE("without threads, a kernel that waits for a value does not keep others
     std::uint32_t word = 0;
     without_threads([&] {
       auto kernel = launch_on(word, wait_for_word);
-      kernel->waits = true;
+      kernel->own.waits = true;
       engine.scheduler->submit(waits, std::move(kernel));
       engine.scheduler->submit(writer, write(word));
       engine.scheduler->synchronize(waits);

@@ -54,10 +54,10 @@ struct Gate {
 
 std::unique_ptr<LaunchJob> launch_of(RunBlocks run, std::uint64_t blocks, const void* parameter) {
   auto job = std::make_unique<LaunchJob>();
-  job->run = run;
-  job->block_count = blocks;
-  job->state.params = static_cast<const std::byte*>(parameter);
-  job->state.grid[0] = static_cast<std::uint32_t>(blocks);
+  job->own.run = run;
+  job->own.block_count = blocks;
+  job->own.state.params = static_cast<const std::byte*>(parameter);
+  job->own.state.grid[0] = static_cast<std::uint32_t>(blocks);
   return job;
 }
 
@@ -253,10 +253,10 @@ TEST_CASE(
       WaitForAll all;
       all.blocks = blocks;
       auto job = launch_of(&WaitForAll::run, blocks, &all);
-      job->waits = true;
+      job->own.waits = true;
       job->cooperative = cooperative;
-      job->state.total_shared_bytes = 4096;
-      job->needs = {1, 16, 64};
+      job->own.state.total_shared_bytes = 4096;
+      job->own.needs = {1, 16, 64};
       engine.scheduler->submit(stream, std::move(job));
       engine.scheduler->synchronize(stream);
       CHECK(all.kept.load() == blocks);
@@ -273,7 +273,7 @@ TEST_CASE("a fault ends a launch of which other blocks wait for ever") {
         for (;;) quern_cpu_yield(worker);
       },
       10, nullptr);
-  job->waits = true;
+  job->own.waits = true;
   engine.scheduler->submit(stream, std::move(job));
   engine.scheduler->synchronize(*domain);
   CHECK(domain->fault() == FaultKind::trap);
@@ -300,8 +300,8 @@ __attribute__((section("endless_kernel"), noinline)) void loop_for_ever(const La
 std::unique_ptr<LaunchJob> endless(std::atomic<int>& begun, bool waits) {
   if (!waits) {
     auto job = launch_of(&loop_for_ever, 2, &begun);
-    job->text_begin = __start_endless_kernel;
-    job->text_end = __stop_endless_kernel;
+    job->own.text_begin = __start_endless_kernel;
+    job->own.text_end = __stop_endless_kernel;
     return job;
   }
   auto job = launch_of(
@@ -310,7 +310,7 @@ std::unique_ptr<LaunchJob> endless(std::atomic<int>& begun, bool waits) {
         for (;;) quern_cpu_yield(worker);
       },
       2, &begun);
-  job->waits = true;
+  job->own.waits = true;
   return job;
 }
 

@@ -39,7 +39,7 @@ CUresult update_exec(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResultI
   return entry([&] {
     Driver& driver = Driver::get();
     std::vector<NodeContents> replaced;  // destroyed after the lock
-    std::shared_ptr<Graph> detached;
+    Detached detached;
     const LockGuard lock(graph_mutex());
     const auto exec = driver.find(handle);
     const auto its_graph = driver.find(graph);
@@ -146,7 +146,7 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, 
   return entry([&] {
     Driver& driver = Driver::get();
     std::vector<NodeContents> replaced;  // destroyed after the lock
-    std::shared_ptr<Graph> detached;
+    Detached detached;
     const LockGuard lock(graph_mutex());
     const auto its_exec = driver.find(exec);
     const auto its_node = driver.find(node);
@@ -162,7 +162,7 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, 
 CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned enabled) {
   return entry([&] {
     Driver& driver = Driver::get();
-    std::shared_ptr<Graph> detached;  // destroyed after the lock
+    Detached detached;  // destroyed after the lock
     const LockGuard lock(graph_mutex());
     const auto its_exec = driver.find(exec);
     const auto original = driver.find(node);

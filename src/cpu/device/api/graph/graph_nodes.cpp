@@ -83,7 +83,7 @@ CUresult set_in(CUgraphExec exec, CUgraphNode handle, const Make& make) {
     driver.find(exec);
     driver.find(handle);
     NodeContents contents = make(driver);  // destroyed after the lock
-    std::shared_ptr<Graph> detached;
+    Detached detached;
     const LockGuard lock(graph_mutex());
     const auto its_exec = driver.find(exec);
     const auto node = driver.find(handle);
