@@ -13,13 +13,20 @@ namespace {
 
 std::atomic<bool> host_memory_is_kept{false};
 
+struct ThreadContexts {
+  std::vector<CUcontext> stack;
+  // The context that was asked for last: every launch asks for the current one.
+  CUcontext known = nullptr;
+  std::uint64_t version = 0;  ///< Contexts::version_ at that time
+  std::weak_ptr<ContextState> state;
+};
+
 }  // namespace
 
 void keep_host_memory() noexcept { host_memory_is_kept.store(true, std::memory_order_relaxed); }
 
 std::vector<CUcontext>& context_stack() {
-  struct ContextStack;
-  return base::thread_value<std::vector<CUcontext>, ContextStack>();
+  return base::thread_value<ThreadContexts>().stack;
 }
 
 Contexts::Contexts(const Services& services, std::uint32_t device_count) : services_(services) {
@@ -93,6 +100,7 @@ void Contexts::release_primary(std::uint32_t device) {
     const std::shared_ptr<Context> context = contexts_.find(primaries_[device]);
     require(context->retained > 0, CUDA_ERROR_INVALID_CONTEXT);
     if (--context->retained == 0) ended = std::move(context->state);
+    ++version_;
   }
   if (ended != nullptr) tear_down(ended);
 }
@@ -104,6 +112,7 @@ void Contexts::reset_primary(std::uint32_t device) {
     const std::shared_ptr<Context> context = contexts_.find(primaries_[device]);
     ended = std::move(context->state);
     context->state = nullptr;
+    ++version_;
   }
   if (ended != nullptr) tear_down(ended);
 }
@@ -152,6 +161,7 @@ void Contexts::destroy(CUcontext handle) {
     require(context != nullptr && !context->primary, CUDA_ERROR_INVALID_CONTEXT);
     destroyed_[handle] = context->device;
     contexts_.remove(handle);
+    ++version_;
   }
   tear_down(context->state);
   std::vector<CUcontext>& stack = context_stack();
@@ -186,12 +196,24 @@ std::uint32_t Contexts::device_even_if_destroyed(CUcontext handle) {
   return find(handle)->device;
 }
 
+void Contexts::require_known(CUcontext handle) {
+  const ThreadContexts& mine = base::thread_value<ThreadContexts>();
+  const bool known = mine.known == handle && mine.version == version_.load(std::memory_order_acquire);
+  if (!known) device_even_if_destroyed(handle);
+}
+
 std::shared_ptr<ContextState> Contexts::current_even_failed() {
-  const std::vector<CUcontext>& stack = context_stack();
-  require(!stack.empty() && stack.back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  ThreadContexts& mine = base::thread_value<ThreadContexts>();
+  require(!mine.stack.empty() && mine.stack.back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  const CUcontext handle = mine.stack.back();
+  if (mine.known == handle && mine.version == version_.load(std::memory_order_acquire))
+    if (std::shared_ptr<ContextState> state = mine.state.lock()) return state;
   const base::LockGuard lock(mutex_);
-  const std::shared_ptr<Context> context = contexts_.find(stack.back());
+  const std::shared_ptr<Context> context = contexts_.find(handle);
   require(context != nullptr && context->state != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  mine.known = handle;
+  mine.version = version_.load(std::memory_order_relaxed);
+  mine.state = context->state;
   return context->state;
 }
 

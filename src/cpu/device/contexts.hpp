@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -67,6 +68,8 @@ class Contexts {
   std::uint32_t device_of(CUcontext context) QUERN_EXCLUDES(mutex_);
   /// The same for a context that may have been destroyed: it can be current, and calls that need it fail.
   std::uint32_t device_even_if_destroyed(CUcontext context) QUERN_EXCLUDES(mutex_);
+  /// Throws Failure(CUDA_ERROR_INVALID_CONTEXT) unless it is the handle of a context, or was.
+  void require_known(CUcontext context) QUERN_EXCLUDES(mutex_);
   /// The state of this thread's current context, also of one that a fault ended. Throws Failure: no current
   /// context, or a destroyed one.
   std::shared_ptr<ContextState> current_even_failed() QUERN_EXCLUDES(mutex_);
@@ -99,6 +102,8 @@ class Contexts {
   std::map<CUcontext, std::uint32_t> destroyed_ QUERN_GUARDED_BY(mutex_);  ///< devices
   /// By device; the handle stays the same over resets.
   std::vector<CUcontext> primaries_ QUERN_GUARDED_BY(mutex_);
+  /// Changes when a state ends: what threads remember of contexts is out of date.
+  std::atomic<std::uint64_t> version_{1};
 };
 
 /// The contexts made current on this thread, the current one last. A null entry is "no context"

@@ -206,10 +206,16 @@ bool may_stream(const LaunchWork& work) noexcept {
   return work.loaded->code->streamed != 0 && block_count(work) * work.warps >= kStreamingWarps;
 }
 
+/// A launch in which all threads together execute no more instructions takes some microseconds at most, about
+/// as long as waking another thread.
+constexpr std::uint64_t kMostAlone = std::uint64_t{1} << 18;
+
 /// True if further threads would not shorten the launch.
 bool runs_alone(Driver& driver, const LaunchWork& work) noexcept {
   if (work.cooperative || work.loaded->code->waits) return false;
-  return driver.scheduler().worker_count() == 1 || block_count(work) == 1;
+  if (driver.scheduler().worker_count() == 1 || block_count(work) == 1) return true;
+  const std::optional<std::uint64_t> length = work.function->longest_run();
+  return length && block_count(work) <= kMostAlone / (std::uint64_t{work.warps} * kWarpSize) / (*length + 1);
 }
 
 }  // namespace

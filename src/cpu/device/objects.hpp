@@ -195,6 +195,8 @@ class FunctionObject {
   const ModuleObject& module() const noexcept { return *module_; }
   const KernelInfo& info() const noexcept { return *info_; }
   const ptx::Function& ptx() const noexcept { return *ptx_; }
+  /// The most instructions that a thread executes; none: not known, the kernel has loops or calls, or sleeps.
+  std::optional<std::uint64_t> longest_run() const noexcept { return longest_run_; }
   /// The kernel's name in reports: the author's if it is known, otherwise the PTX's.
   /// Lives as long as the function.
   const std::string& display_name() const noexcept { return *display_name_.load(std::memory_order_acquire); }
@@ -241,6 +243,7 @@ class FunctionObject {
   std::shared_ptr<ModuleObject> module_;
   const KernelInfo* info_;
   const ptx::Function* ptx_ = nullptr;
+  std::optional<std::uint64_t> longest_run_;
   mutable std::atomic<std::uint64_t> machine_code_ns_{0};
   mutable base::Mutex mutex_;
   std::forward_list<std::string> names_ QUERN_GUARDED_BY(mutex_);  ///< all that were set: launches name them

@@ -53,6 +53,7 @@ struct Grid {
 /// first group of members does not change after submission. The second is its progress, which the workers
 /// share.
 struct LaunchJob {
+  LaunchJob() noexcept {}     // not defaulted: that would first set all of it to zero, also the parameters
   Grid own;                   ///< the only grid, unless it is a chain
   std::span<Grid> chain;      ///< empty: it is none. One thread runs it, which writes the grids' ids
   std::uint64_t grid_id = 0;  ///< of a chain's first grid; the others follow

@@ -3,7 +3,6 @@
 #include <sys/prctl.h>
 
 #include <chrono>
-#include <limits>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -143,7 +142,7 @@ void Scheduler::finish_launches(Task& task) {
   LaunchJob& launch = *command.launch();
   if (launch.alone) runnable_.remove(*task.worker->command);
   runnable_.give_back(*task.worker);
-  queues_.complete_passed(stream, task.passed, task.worker->following);
+  queues_.complete_passed(stream, task.passed);
   if (task.fault != nullptr) {
     launch.stopped.store(true, std::memory_order_relaxed);
     queues_.end_domain(queues_.domain_of(stream), task.fault->kind, report(*task.fault, launch));
@@ -204,7 +203,7 @@ Task Scheduler::wait_for_task(GroupId id) {
     }
     if (!task && last) task = runnable_.take(id);
     if (task) {
-      take_following(*task, std::numeric_limits<std::uint64_t>::max());
+      take_following(*task, StreamQueues::kNoLast);
       ++groups_[id].busy;
       return std::move(*task);
     }

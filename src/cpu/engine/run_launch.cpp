@@ -106,10 +106,7 @@ bool advance(LaunchJob& job) noexcept {
 }  // namespace
 
 Turn::Turn() noexcept : begin_(__builtin_ia32_rdtsc()) {}
-bool Turn::is_over() const noexcept {
-  constexpr std::uint64_t kTicks = 50'000;
-  return __builtin_ia32_rdtsc() - begin_ > kTicks;
-}
+bool Turn::is_over() const noexcept { return __builtin_ia32_rdtsc() - begin_ > 50'000; }
 
 std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, const Turn& turn,
                                   std::uint32_t worker_count, Watchdog& watchdog,

@@ -32,6 +32,7 @@ struct Command {
     ready,    ///< at the head of the queue; any thread may take it
     running,  ///< taken (a launch: by at least one)
   };
+  Command() noexcept {}  // as that of LaunchJob
   Job job;
   Stream* stream = nullptr;
   std::uint64_t sequence = 0;
@@ -58,8 +59,16 @@ class CommandList {
   }
   bool empty() const noexcept { return first_ == nullptr; }
   void push(std::unique_ptr<Command> command) noexcept {
+    if (first_ == nullptr) last_ = command.get();
     command->next = std::move(first_);
     first_ = std::move(command);
+  }
+  /// Puts all of `others` before these.
+  void push(CommandList others) noexcept {
+    if (others.empty()) return;
+    if (first_ == nullptr) last_ = others.last_;
+    others.last_->next = std::move(first_);
+    first_ = std::move(others.first_);
   }
   /// The list must not be empty.
   std::unique_ptr<Command> pop() noexcept {
@@ -70,6 +79,7 @@ class CommandList {
 
  private:
   std::unique_ptr<Command> first_;
+  Command* last_ = nullptr;  ///< valid if there is a first one
 };
 
 /// Commands of launches that have run, for launches to come. Otherwise a thread that runs the launches of
@@ -116,7 +126,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const bool blocking_;        ///< ordered against the domain's legacy stream
   std::atomic<int> priority_;  ///< of ready commands, those with a lower number are taken first
   bool retired_ = false;
-  std::deque<std::unique_ptr<Command>> queue_;
+  struct Queued {
+    std::unique_ptr<Command> command;
+    /// A launch without dependencies that one thread runs. Here, so that a thread which takes many finds it
+    /// without reading commands that another thread's cache holds.
+    bool in_a_row = false;
+  };
+  std::deque<Queued> queue_;
   std::uint64_t issued_ = 0;
   std::atomic<std::uint64_t> completed_{0};
   std::shared_ptr<Stream> blocked_on_;               ///< the stream for which the head waits

@@ -53,9 +53,10 @@ void SpareLaunches::put(CommandList finished) {
     kept.push(std::move(command));
     ++count;
   }
-  if (count == 0) return;
   const base::LockGuard lock(mutex_);
-  for (; count > 0 && count_ < kMost; --count, ++count_) spare_.push(kept.pop());
+  if (count_ + count > kMost) return;
+  spare_.push(std::move(kept));
+  count_ += count;
 }
 
 bool is_cancellable(const Command& command) noexcept {
@@ -127,7 +128,8 @@ void StreamQueues::enqueue(const std::shared_ptr<Stream>& stream, std::unique_pt
   }
   command->stream = stream.get();
   command->sequence = ++stream->issued_;
-  stream->queue_.push_back(std::move(command));
+  const bool in_a_row = command->dependencies.empty() && runs_in_a_row(*command);
+  stream->queue_.push_back({std::move(command), in_a_row});
   if (stream->queue_.size() == 1) advance(stream);
 }
 
@@ -147,8 +149,9 @@ void StreamQueues::advance(const std::shared_ptr<Stream>& stream) {
 /// True if the head completed without a thread, so that the next command may start.
 bool StreamQueues::start_head(const std::shared_ptr<Stream>& stream,
                               std::vector<std::shared_ptr<Stream>>& unblocked) {
-  if (stream->queue_.empty() || stream->queue_.front()->state != Command::State::queued) return false;
-  Command& head = *stream->queue_.front();
+  if (stream->queue_.empty() || stream->queue_.front().command->state != Command::State::queued)
+    return false;
+  Command& head = *stream->queue_.front().command;
   stream->blocked_on_ = nullptr;
   for (const Dependency& dependency : head.dependencies) {
     if (is_met(dependency)) continue;
@@ -175,7 +178,7 @@ bool StreamQueues::start_head(const std::shared_ptr<Stream>& stream,
 }
 
 void StreamQueues::pop_head(Stream& stream, std::vector<std::shared_ptr<Stream>>& unblocked) {
-  std::unique_ptr<Command> done = std::move(stream.queue_.front());
+  std::unique_ptr<Command> done = std::move(stream.queue_.front().command);
   stream.queue_.pop_front();
   if (stream.queue_.empty()) stream.domain_->last_end_ns_ = base::now_ns();
   stream.completed_.store(done->sequence, std::memory_order_release);
@@ -188,33 +191,27 @@ void StreamQueues::pop_head(Stream& stream, std::vector<std::shared_ptr<Stream>>
 
 void StreamQueues::take_following(const Command& head, std::uint64_t last, std::vector<Command*>& following) {
   following.clear();
-  if (!runs_in_a_row(head)) return;
   const Stream& stream = *head.stream;
-  const auto is_awaited = [&](const Command& command) {
-    return std::ranges::find(stream.awaited_, command.sequence) != stream.awaited_.end();
+  const std::deque<Stream::Queued>& queue = stream.queue_;
+  const auto is_last = [&](const Command& command) {
+    return command.sequence >= last ||
+           std::ranges::find(stream.awaited_, command.sequence) != stream.awaited_.end();
   };
-  const Command* before = &head;
-  for (auto at = stream.queue_.begin() + 1; at != stream.queue_.end(); ++at) {
-    Command& command = **at;
-    if (following.size() == kMostFollowing || command.sequence > last || is_awaited(*before)) return;
-    if (!runs_in_a_row(command) || command.launch()->stopped.load(std::memory_order_relaxed)) return;
-    if (!std::ranges::all_of(command.dependencies, &is_met)) return;
-    command.state = Command::State::running;
-    following.push_back(&command);
-    before = &command;
+  const bool has_last = last != kNoLast || !stream.awaited_.empty();
+  for (std::size_t i = 0; i <= kMostFollowing && i < queue.size() && queue[i].in_a_row; ++i) {
+    if (i > 0) following.push_back(queue[i].command.get());
+    if (has_last && is_last(*queue[i].command)) return;
   }
 }
 
-void StreamQueues::complete_passed(Stream& stream, std::uint32_t passed,
-                                   const std::vector<Command*>& following) {
-  for (std::size_t i = passed; i < following.size(); ++i) following[i]->state = Command::State::queued;
+void StreamQueues::complete_passed(Stream& stream, std::uint32_t passed) {
   std::vector<std::shared_ptr<Stream>> unblocked;
   for (std::uint32_t i = 0; i < passed; ++i) pop_head(stream, unblocked);
   for (const std::shared_ptr<Stream>& each : unblocked) advance(each);
 }
 
 void StreamQueues::put_back_head(Stream& stream) {
-  stream.queue_.front()->state = Command::State::queued;
+  stream.queue_.front().command->state = Command::State::queued;
   advance(stream.shared_from_this());
 }
 
@@ -232,12 +229,12 @@ void StreamQueues::complete_head(Stream& stream) {
 /// The commands get the number before the head's: nobody sees the stream pass the head until they are
 /// complete.
 void StreamQueues::put_before_head(Stream& stream, std::vector<std::unique_ptr<Command>> commands) {
-  Command& head = *stream.queue_.front();
+  Command& head = *stream.queue_.front().command;
   head.state = Command::State::queued;
   for (auto command = commands.rbegin(); command != commands.rend(); ++command) {
     (*command)->stream = &stream;
     (*command)->sequence = head.sequence - 1;
-    stream.queue_.push_front(std::move(*command));
+    stream.queue_.push_front({std::move(*command)});
   }
   advance(stream.shared_from_this());
 }
@@ -271,7 +268,7 @@ Command* StreamQueues::head_for(const Stream& stream) const {
   const Stream* at = &stream;
   for (int depth = 0; at != nullptr && depth < 64; ++depth) {
     if (at->queue_.empty()) return nullptr;
-    Command& head = *at->queue_.front();
+    Command& head = *at->queue_.front().command;
     if (head.state != Command::State::queued) return &head;
     at = at->blocked_on_.get();
   }
@@ -289,7 +286,7 @@ void StreamQueues::end_domain(Domain& domain, FaultKind kind, FaultReport report
 /// Stops the launch at the stream's head, if there is one. If no thread has taken it, it is complete.
 void StreamQueues::stop_head(const std::shared_ptr<Stream>& stream) {
   if (stream->queue_.empty()) return;
-  Command& head = *stream->queue_.front();
+  Command& head = *stream->queue_.front().command;
   LaunchJob* launch = head.launch();
   if (launch == nullptr || head.state == Command::State::queued) return;
   if (launch->stopped.exchange(true, std::memory_order_relaxed) || head.participants > 0) return;
@@ -301,12 +298,12 @@ void StreamQueues::stop_head(const std::shared_ptr<Stream>& stream) {
 }
 
 void StreamQueues::stop_launches(const std::shared_ptr<Stream>& stream) {
-  for (const std::unique_ptr<Command>& command : stream->queue_)  // start_head() drops the stopped ones
-    if (is_cancellable(*command) &&
-        (command->state == Command::State::queued || command != stream->queue_.front()))
-      command->launch()->stopped.store(true, std::memory_order_relaxed);
+  for (const Stream::Queued& queued : stream->queue_)  // start_head() drops the stopped ones
+    if (const Command& command = *queued.command;
+        is_cancellable(command) && command.state == Command::State::queued)
+      command.launch()->stopped.store(true, std::memory_order_relaxed);
   // The head is last: no thread can take a launch that is both ready and stopped.
-  if (!stream->queue_.empty() && is_cancellable(*stream->queue_.front())) stop_head(stream);
+  if (!stream->queue_.empty() && is_cancellable(*stream->queue_.front().command)) stop_head(stream);
 }
 
 }  // namespace quern::cpu::engine

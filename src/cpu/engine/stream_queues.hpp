@@ -50,12 +50,12 @@ class StreamQueues {
   /// Null if no thread can take it.
   Command* head_for(const Stream& stream) const;
 
-  /// Takes launches that the thread which has taken `head` may run after it without the mutex: those that one
-  /// thread runs, up to number `last`, or to the first for which a caller waits.
+  /// The launches that the thread which has taken `head` may run after it without the mutex: those that one
+  /// thread runs, up to number `last`, or to the first for which a caller waits. Their state remains queued.
+  static constexpr std::uint64_t kNoLast = ~std::uint64_t{0};
   static void take_following(const Command& head, std::uint64_t last, std::vector<Command*>& following);
-  /// Called when `passed` of a taken head and its following launches have run. Those after the next are in
-  /// the queue again.
-  void complete_passed(Stream& stream, std::uint32_t passed, const std::vector<Command*>& following);
+  /// Called when the stream's first `passed` commands have run: a head, and launches following it.
+  void complete_passed(Stream& stream, std::uint32_t passed);
   /// Called when the stream's head has run.
   void complete_head(Stream& stream);
   /// Called when a thread has left the stream's head before its end. It has to be taken again.

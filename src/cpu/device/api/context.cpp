@@ -204,7 +204,7 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
   return entry([&] {
     require(context != nullptr);
-    Driver::get().contexts().device_even_if_destroyed(context);
+    Driver::get().contexts().require_known(context);
     context_stack().push_back(context);
   });
 }
@@ -223,7 +223,7 @@ CUresult cuCtxSetCurrent(CUcontext context) {
   return entry([&] {
     Driver& driver = Driver::get();
     std::vector<CUcontext>& stack = context_stack();
-    if (context != nullptr) driver.contexts().device_even_if_destroyed(context);
+    if (context != nullptr) driver.contexts().require_known(context);
     if (!stack.empty()) stack.pop_back();
     if (context != nullptr) stack.push_back(context);
   });
