@@ -25,9 +25,7 @@ struct ThreadContexts {
 
 void keep_host_memory() noexcept { host_memory_is_kept.store(true, std::memory_order_relaxed); }
 
-std::vector<CUcontext>& context_stack() {
-  return base::thread_value<ThreadContexts>().stack;
-}
+std::vector<CUcontext>& context_stack() { return base::thread_value<ThreadContexts>().stack; }
 
 Contexts::Contexts(const Services& services, std::uint32_t device_count) : services_(services) {
   const base::LockGuard lock(mutex_);

@@ -104,8 +104,8 @@ Site site_of(const CodeSites& known, std::uint64_t offset) {
   return {&function, site->value};
 }
 
-void explain_access(const CodeSites& known, const Site& site, engine::Fault& fault,
-                    const engine::Grid& grid, const engine::Worker& worker) {
+void explain_access(const CodeSites& known, const Site& site, engine::Fault& fault, const engine::Grid& grid,
+                    const engine::Worker& worker) {
   const ir::Function* const kernel = known.module.functions.data();
   const ir::Value access =
       site.function == nullptr ? ir::kNone : access_behind(*site.function, site.value, fault);

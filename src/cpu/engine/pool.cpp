@@ -100,15 +100,17 @@ void Scheduler::take_following(const Task& task, std::uint64_t last) {
 /// a small launch.
 void Scheduler::run_launches(Task& task) {
   const Turn turn;
-  const Domain& domain = queues_.domain_of(*task.command->stream);
+  const auto run = [&] {
+    task.fault =
+        run_launch(*task.command->launch(), *task.worker, turn, worker_count(), watchdog_, help_in_kernel_);
+  };
+  run();
   for (Command* const next : task.worker->following) {
-    const LaunchJob& launch = *task.command->launch();
-    task.fault = run_launch(*task.command->launch(), *task.worker, turn, worker_count(), watchdog_, help_in_kernel_);
-    if (task.fault != nullptr || !launch.exhausted() || turn.is_over() || domain.fault() != FaultKind::none) return;
+    if (task.fault != nullptr || !task.command->launch()->exhausted() || turn.is_over()) return;
     task.command = next;
     ++task.passed;
+    run();
   }
-  task.fault = run_launch(*task.command->launch(), *task.worker, turn, worker_count(), watchdog_, help_in_kernel_);
 }
 
 void Scheduler::execute(Task& task) {

@@ -67,8 +67,7 @@ class Scheduler {
   void lose_memory(Domain& domain) QUERN_EXCLUDES(mutex_);
 
   void submit(const std::shared_ptr<Stream>& stream, Job job) QUERN_EXCLUDES(mutex_);
-  void submit(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command)
-      QUERN_EXCLUDES(mutex_);
+  void submit(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command) QUERN_EXCLUDES(mutex_);
   /// A command with a new launch, to be filled in and submitted.
   std::unique_ptr<Command> make_launch() { return spare_.take(); }
   /// Submits commands one after another, without commands of other threads between them. Returns the point
@@ -126,8 +125,8 @@ class Scheduler {
   // Waiting callers (scheduler.cpp).
   void wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) QUERN_EXCLUDES(mutex_);
   void run_stranded_for(const Stream& stream, Section& section) QUERN_REQUIRES(mutex_);
-  /// Runs a command so that `stream` continues to command `sequence`: the one at its head, or, while that may wait for other
-  /// streams, one of those whose threads are missing. Returns false if nothing was done.
+  /// Runs a command so that `stream` continues to command `sequence`: the one at its head, or, while that may
+  /// wait for other streams, one of those whose threads are missing. Returns false if nothing was done.
   bool run_for(const Stream& stream, std::uint64_t sequence, Section& section,
                std::optional<FaultSignals>& signals) QUERN_REQUIRES(mutex_);
   /// Runs a command whose thread is missing, of one of the kinds up to `last`. Returns false if nothing was

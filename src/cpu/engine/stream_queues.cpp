@@ -149,8 +149,7 @@ void StreamQueues::advance(const std::shared_ptr<Stream>& stream) {
 /// True if the head completed without a thread, so that the next command may start.
 bool StreamQueues::start_head(const std::shared_ptr<Stream>& stream,
                               std::vector<std::shared_ptr<Stream>>& unblocked) {
-  if (stream->queue_.empty() || stream->queue_.front().command->state != Command::State::queued)
-    return false;
+  if (stream->queue_.empty() || stream->queue_.front().command->state != Command::State::queued) return false;
   Command& head = *stream->queue_.front().command;
   stream->blocked_on_ = nullptr;
   for (const Dependency& dependency : head.dependencies) {

@@ -10,68 +10,10 @@
 
 #include "cpu/abi/warps.hpp"
 #include "engine.hpp"
+#include "launches.hpp"
 
 using namespace quern::cpu::engine;
-using quern::cpu::test::Engine;
-
-namespace {
-
-/// Records the order in which host functions ran.
-struct Log {
-  std::mutex mutex;
-  std::vector<int> entries;
-  struct Entry {
-    Log* log;
-    int number;
-  };
-  std::vector<std::unique_ptr<Entry>> owned;
-  HostJob job(int number) {
-    owned.push_back(std::make_unique<Entry>(Entry{this, number}));
-    return HostJob{[](void* user) {
-                     auto* entry = static_cast<Entry*>(user);
-                     const std::lock_guard lock(entry->log->mutex);
-                     entry->log->entries.push_back(entry->number);
-                   },
-                   owned.back().get()};
-  }
-};
-
-/// Occupies the only thread for host functions until it is released.
-struct Gate {
-  std::atomic<bool> reached{false}, open{false};
-  HostJob job() {
-    return {[](void* user) {
-              auto* gate = static_cast<Gate*>(user);
-              gate->reached = true;
-              while (!gate->open) std::this_thread::yield();
-            },
-            this};
-  }
-  void wait_until_reached() const {
-    while (!reached) std::this_thread::yield();
-  }
-};
-
-std::unique_ptr<LaunchJob> launch_of(RunBlocks run, std::uint64_t blocks, const void* parameter) {
-  auto job = std::make_unique<LaunchJob>();
-  job->own.run = run;
-  job->own.block_count = blocks;
-  job->own.state.params = static_cast<const std::byte*>(parameter);
-  job->own.state.grid[0] = static_cast<std::uint32_t>(blocks);
-  return job;
-}
-
-/// Counts how often each block ran.
-struct Counts {
-  explicit Counts(std::size_t blocks) : runs(blocks) {}
-  std::vector<std::atomic<std::uint32_t>> runs;
-  static void run(const LaunchState* launch, WorkerState*, std::uint64_t first, std::uint64_t count) {
-    auto* counts = const_cast<Counts*>(reinterpret_cast<const Counts*>(launch->params));
-    for (std::uint64_t block = first; block < first + count; ++block) counts->runs[block].fetch_add(1);
-  }
-};
-
-}  // namespace
+using namespace quern::cpu::test;
 
 TEST_CASE("jobs of one stream run in order") {
   Engine& engine = Engine::get();
@@ -277,45 +219,6 @@ TEST_CASE("a fault ends a launch of which other blocks wait for ever") {
   engine.scheduler->submit(stream, std::move(job));
   engine.scheduler->synchronize(*domain);
   CHECK(domain->fault() == FaultKind::trap);
-}
-
-/// Symbols of the linker for the bounds of the section that contains only `loop_for_ever`.
-extern "C" const std::byte __start_endless_kernel[], __stop_endless_kernel[];
-
-std::atomic<int>& begun_of(const LaunchState* launch) {
-  return *const_cast<std::atomic<int>*>(reinterpret_cast<const std::atomic<int>*>(launch->params));
-}
-
-/// This function is in a separate section: a signal may end a run wherever the thread is in the kernel's
-/// text, and the engine's own code must not be part of that.
-__attribute__((section("endless_kernel"), noinline)) void loop_for_ever(const LaunchState* launch,
-                                                                        WorkerState*, std::uint64_t,
-                                                                        std::uint64_t) {
-  begun_of(launch).fetch_add(1);
-  for (volatile bool on = true; on;) {
-  }
-}
-
-/// A launch of two blocks that never end; `begun` counts the running ones.
-std::unique_ptr<LaunchJob> endless(std::atomic<int>& begun, bool waits) {
-  if (!waits) {
-    auto job = launch_of(&loop_for_ever, 2, &begun);
-    job->own.text_begin = __start_endless_kernel;
-    job->own.text_end = __stop_endless_kernel;
-    return job;
-  }
-  auto job = launch_of(
-      [](const LaunchState* launch, WorkerState* worker, std::uint64_t, std::uint64_t) {
-        begun_of(launch).fetch_add(1);
-        for (;;) quern_cpu_yield(worker);
-      },
-      2, &begun);
-  job->own.waits = true;
-  return job;
-}
-
-void wait_for(const std::atomic<int>& count, int value) {
-  while (count.load() < value) std::this_thread::yield();
 }
 
 TEST_CASE("a cancelled stream ends its launches, running and queued, and runs all else that it has") {
