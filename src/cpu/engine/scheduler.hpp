@@ -32,6 +32,7 @@
 #include "cpu/engine/jobs.hpp"
 #include "cpu/engine/progress.hpp"
 #include "cpu/engine/runnable_commands.hpp"
+#include "cpu/engine/spare_launches.hpp"
 #include "cpu/engine/stream.hpp"
 #include "cpu/engine/stream_queues.hpp"
 #include "cpu/engine/thread_groups.hpp"

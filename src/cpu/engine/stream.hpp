@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/thread_annotations.hpp"
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/fault_report.hpp"
 #include "cpu/engine/jobs.hpp"
@@ -80,22 +79,6 @@ class CommandList {
  private:
   std::unique_ptr<Command> first_;
   Command* last_ = nullptr;  ///< valid if there is a first one
-};
-
-/// Commands of launches that have run, for launches to come. Otherwise a thread that runs the launches of
-/// another one would free memory of that one's heap, whose lock the two would meet at. Thread-safe.
-class SpareLaunches {
- public:
-  /// A command with a new launch.
-  std::unique_ptr<Command> take() QUERN_EXCLUDES(mutex_);
-  /// Destroys what the commands own.
-  void put(CommandList finished) QUERN_EXCLUDES(mutex_);
-
- private:
-  static constexpr std::size_t kMost = 1024;
-  base::Mutex mutex_;
-  CommandList spare_ QUERN_GUARDED_BY(mutex_);
-  std::size_t count_ QUERN_GUARDED_BY(mutex_) = 0;
 };
 
 /// A queue of jobs that run one after another.

@@ -24,41 +24,6 @@ bool runs_in_a_row(const Command& command) noexcept {
 
 }  // namespace
 
-std::unique_ptr<Command> SpareLaunches::take() {
-  {
-    const base::LockGuard lock(mutex_);
-    if (!spare_.empty()) {
-      --count_;
-      return spare_.pop();
-    }
-  }
-  auto command = std::make_unique<Command>();
-  command->job = std::make_unique<LaunchJob>();
-  return command;
-}
-
-void SpareLaunches::put(CommandList finished) {
-  CommandList kept;
-  std::size_t count = 0;
-  while (!finished.empty()) {
-    std::unique_ptr<Command> command = finished.pop();
-    auto* const launch = std::get_if<std::unique_ptr<LaunchJob>>(&command->job);
-    if (launch == nullptr || count == kMost) continue;
-    std::unique_ptr<LaunchJob> job = std::move(*launch);
-    std::destroy_at(job.get());
-    std::construct_at(job.get());
-    std::destroy_at(command.get());
-    std::construct_at(command.get());
-    command->job = std::move(job);
-    kept.push(std::move(command));
-    ++count;
-  }
-  const base::LockGuard lock(mutex_);
-  if (count_ + count > kMost) return;
-  spare_.push(std::move(kept));
-  count_ += count;
-}
-
 bool is_cancellable(const Command& command) noexcept {
   const LaunchJob* launch = command.launch();
   return launch != nullptr && !launch->is_copy;
