@@ -41,30 +41,6 @@ bool shows_tier(const ptx::Instruction& instruction) {
          std::ranges::find(kReals, instruction.type()) != std::end(kReals);
 }
 
-/// True if a thread may execute the instruction at `position`, or another one, more than once or for long.
-bool may_repeat(const ptx::Function& function, std::size_t position) {
-  using ptx::Opcode;
-  const ptx::Instruction& instruction = function.body[position];
-  switch (instruction.opcode) {
-    case Opcode::call:
-    case Opcode::brx:
-    case Opcode::nanosleep:
-      return true;
-    case Opcode::bra: {
-      const auto* const target = instruction.operands.back().as<ptx::SymbolOperand>();
-      return target == nullptr || function.labels[target->symbol.index].position <= position;
-    }
-    default:
-      return false;
-  }
-}
-
-std::optional<std::uint64_t> find_longest_run(const ptx::Function& function) {
-  for (std::size_t i = 0; i < function.body.size(); ++i)
-    if (may_repeat(function, i)) return std::nullopt;
-  return function.body.size();
-}
-
 }  // namespace
 
 void set_generate_sink(GenerateSink sink) noexcept { generate_sink.store(sink); }
@@ -88,7 +64,6 @@ FunctionObject::FunctionObject(std::shared_ptr<ModuleObject> module, const Kerne
   const auto found = module_->shared->ptx_by_name.find(info.name);
   require(found != module_->shared->ptx_by_name.end(), CUDA_ERROR_NOT_FOUND);
   ptx_ = found->second;
-  longest_run_ = find_longest_run(*ptx_);
 }
 
 void FunctionObject::set_display_name(std::string name) {
@@ -224,7 +199,7 @@ LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
 
 LoadedCode FunctionObject::load(std::shared_ptr<const KernelCode> code,
                                 const Specialisation& specialisation) const {
-  LoadedCode loaded{std::move(code), {}, nullptr};
+  LoadedCode loaded{std::move(code), {}, nullptr, std::make_unique<engine::Pace>()};
   loaded.explainer = std::make_unique<const Explainer>(
       module_->ptx, info_->name, loaded.code->made_for.value_or(specialisation), *loaded.code);
   for (const SymbolUse& use : loaded.code->symbols) {

@@ -206,16 +206,28 @@ bool may_stream(const LaunchWork& work) noexcept {
   return work.loaded->code->streamed != 0 && block_count(work) * work.warps >= kStreamingWarps;
 }
 
-/// A launch in which all threads together execute no more instructions takes some microseconds at most, about
-/// as long as waking another thread.
-constexpr std::uint64_t kMostAlone = std::uint64_t{1} << 18;
+/// A launch that takes fewer ticks of the time-stamp counter is not worth waking another thread: about 10 us.
+constexpr std::uint64_t kShortTicks = 30'000;
 
-/// True if further threads would not shorten the launch.
-bool runs_alone(Driver& driver, const LaunchWork& work) noexcept {
+/// True if there is nothing that other threads could do.
+bool is_serial(Driver& driver, const LaunchWork& work) noexcept {
   if (work.cooperative || work.loaded->code->waits) return false;
-  if (driver.scheduler().worker_count() == 1 || block_count(work) == 1) return true;
-  const std::optional<std::uint64_t> length = work.function->longest_run();
-  return length && block_count(work) <= kMostAlone / (std::uint64_t{work.warps} * kWarpSize) / (*length + 1);
+  return driver.scheduler().worker_count() == 1 || block_count(work) == 1;
+}
+
+/// By what the kernel's blocks took before.
+bool is_known_short(const LaunchWork& work) noexcept {
+  if (work.cooperative || work.loaded->code->waits) return false;
+  return work.loaded->pace->is_within(kShortTicks, block_count(work));
+}
+
+/// True if a thread should begin the launch before others are woken for it. A few blocks may take long, but
+/// then it leaves the rest to others, too, when its turn is over.
+bool begins_alone(Driver& driver, const LaunchWork& work) noexcept {
+  constexpr std::uint64_t kFewThreads = 4096;
+  if (work.cooperative || work.loaded->code->waits) return false;
+  return is_serial(driver, work) || block_count(work) * work.warps * kWarpSize < kFewThreads ||
+         is_known_short(work);
 }
 
 }  // namespace
@@ -229,6 +241,7 @@ void fill_grid(engine::Grid& grid, Driver& driver, LaunchWork work) {
   grid.kernel = &work.function->display_name();
   grid.locations = &code.locations;
   grid.explainer = work.loaded->explainer.get();
+  grid.pace = work.loaded->pace.get();
   grid.needs = {work.warps,
                 code.local.bytes,
                 code.frame_bytes,
@@ -250,15 +263,19 @@ std::uint64_t take_grid_ids(std::uint64_t count) noexcept {
   return next_grid_id.fetch_add(count, std::memory_order_relaxed);
 }
 
+bool is_still_short(const engine::Grid& grid) noexcept {
+  return grid.block_count == 1 || grid.pace->is_within(2 * kShortTicks, grid.block_count);
+}
+
 bool may_repeat(Driver& driver, const LaunchWork& work) {
-  return runs_alone(driver, work) && !may_stream(work) &&
+  return (is_serial(driver, work) || is_known_short(work)) && !may_stream(work) &&
          !work.function->is_copy.load(std::memory_order_relaxed);
 }
 
 namespace {
 
 void fill_job(engine::LaunchJob& job, Driver& driver, LaunchWork work) {
-  job.alone = runs_alone(driver, work);
+  job.alone = begins_alone(driver, work);
   job.cooperative = work.cooperative;
   job.is_copy = work.function->is_copy.load(std::memory_order_relaxed);
   job.limit = work.limit;

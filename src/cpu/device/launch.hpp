@@ -47,6 +47,8 @@ LaunchWork prepare_launch(Driver& driver, CUfunction handle, std::shared_ptr<Fun
 
 /// True for a launch whose grid can be made once and run many times, by one thread.
 bool may_repeat(Driver& driver, const LaunchWork& work);
+/// False: it takes longer by now than when it was judged to be worth one thread only.
+bool is_still_short(const engine::Grid& grid) noexcept;
 /// Fills in all but the grid's id.
 void fill_grid(engine::Grid& grid, Driver& driver, LaunchWork work);
 /// Returns the first of as many new numbers of grids.

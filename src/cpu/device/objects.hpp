@@ -136,6 +136,7 @@ struct LoadedCode {
   std::shared_ptr<const KernelCode> code;
   std::vector<std::uint64_t> symbols;
   std::unique_ptr<const Explainer> explainer;
+  std::unique_ptr<engine::Pace> pace;
 };
 
 /// What cuFuncSetAttribute and cuKernelSetAttribute set. Thread-safe.
@@ -195,8 +196,6 @@ class FunctionObject {
   const ModuleObject& module() const noexcept { return *module_; }
   const KernelInfo& info() const noexcept { return *info_; }
   const ptx::Function& ptx() const noexcept { return *ptx_; }
-  /// The most instructions that a thread executes; none: not known, the kernel has loops or calls, or sleeps.
-  std::optional<std::uint64_t> longest_run() const noexcept { return longest_run_; }
   /// The kernel's name in reports: the author's if it is known, otherwise the PTX's.
   /// Lives as long as the function.
   const std::string& display_name() const noexcept { return *display_name_.load(std::memory_order_acquire); }
@@ -243,7 +242,6 @@ class FunctionObject {
   std::shared_ptr<ModuleObject> module_;
   const KernelInfo* info_;
   const ptx::Function* ptx_ = nullptr;
-  std::optional<std::uint64_t> longest_run_;
   mutable std::atomic<std::uint64_t> machine_code_ns_{0};
   mutable base::Mutex mutex_;
   std::forward_list<std::string> names_ QUERN_GUARDED_BY(mutex_);  ///< all that were set: launches name them

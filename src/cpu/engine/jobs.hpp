@@ -30,6 +30,26 @@ class FaultExplainer {
   virtual void explain(Fault& fault, const Grid& grid, const Worker& worker) const noexcept = 0;
 };
 
+/// How long a kernel's blocks took lately, in ticks of the time-stamp counter. Thread-safe.
+class Pace {
+ public:
+  void note(std::uint64_t ticks, std::uint64_t blocks) noexcept {
+    const std::uint64_t now = ticks / blocks + 1;
+    const std::uint64_t before = block_ticks_.load(std::memory_order_relaxed);
+    // Less is believed at once: more may be the time of another thread that had the processor.
+    const std::uint64_t next = before == 0 || now < before ? now : before + (now - before) / 8;
+    block_ticks_.store(next, std::memory_order_relaxed);
+  }
+  /// True if so many blocks take fewer ticks, by what is known.
+  bool is_within(std::uint64_t ticks, std::uint64_t blocks) const noexcept {
+    const std::uint64_t each = block_ticks_.load(std::memory_order_relaxed);
+    return each != 0 && blocks < ticks / each;
+  }
+
+ private:
+  std::atomic<std::uint64_t> block_ticks_{0};  ///< 0: not known
+};
+
 /// The blocks of a kernel to run. Does not change while it runs.
 struct Grid {
   RunBlocks run = nullptr;
@@ -46,7 +66,8 @@ struct Grid {
   const std::string* kernel = nullptr;                   ///< its name in the author's source; null: no name
   const std::vector<ir::Location>* locations = nullptr;  ///< for Fault::location
   const FaultExplainer* explainer = nullptr;             ///< null: faults are not explained
-  std::shared_ptr<const void> keep_alive;                ///< owns code, symbols, names, locations, explainer
+  Pace* pace = nullptr;                                  ///< of the kernel's code; null: nobody asks
+  std::shared_ptr<const void> keep_alive;                ///< owns all that these point to
 };
 
 /// Grids to run one after another: one, or the chain of an executable graph, which makes its grids once. The
@@ -57,11 +78,13 @@ struct LaunchJob {
   Grid own;                   ///< the only grid, unless it is a chain
   std::span<Grid> chain;      ///< empty: it is none. One thread runs it, which writes the grids' ids
   std::uint64_t grid_id = 0;  ///< of a chain's first grid; the others follow
-  bool alone = false;         ///< one thread runs all blocks of a grid; always true for a chain
-  bool cooperative = false;   ///< all blocks run at the same time
-  bool is_copy = false;       ///< a copy that a kernel makes: cancelling does not end copies
-  std::shared_ptr<const void> workspace;           ///< owns the target of state.grid_workspace
-  std::shared_ptr<const void> keep_alive;          ///< owns the chain
+  /// One thread runs all blocks of a grid, or of a launch as many as it can in a turn. Always true for a
+  /// chain. Guarded by the scheduler's mutex.
+  bool alone = false;
+  bool cooperative = false;                ///< all blocks run at the same time
+  bool is_copy = false;                    ///< a copy that a kernel makes: cancelling does not end copies
+  std::shared_ptr<const void> workspace;   ///< owns the target of state.grid_workspace
+  std::shared_ptr<const void> keep_alive;  ///< owns the chain
   std::vector<std::shared_ptr<Mapping>> mappings;  ///< host memory through which it may wait for the host
   std::chrono::nanoseconds limit{0};               ///< limit of each grid's running time; 0: none
 

@@ -92,8 +92,8 @@ void Scheduler::start_thread(GroupId id) {
   }
 }
 
-void Scheduler::take_following(const Task& task, std::uint64_t last) {
-  if (task.worker != nullptr) queues_.take_following(*task.command, last, task.worker->following);
+void Scheduler::take_following(const Task& task) {
+  if (task.worker != nullptr) queues_.take_following(*task.command, task.worker->following);
 }
 
 /// Launches that follow each other with no command between need no mutex: it and the queues take longer than
@@ -150,7 +150,9 @@ void Scheduler::finish_launches(Task& task) {
     queues_.end_domain(queues_.domain_of(stream), task.fault->kind, report(*task.fault, launch));
   }
   if (runnable_.is_over(command)) return queues_.complete_head(stream);
-  if (launch.alone) queues_.put_back_head(stream);
+  if (!launch.alone) return;
+  launch.alone = !launch.chain.empty();  // of a launch, others may run the rest as well
+  queues_.put_back_head(stream);
 }
 
 void Scheduler::finish(Task& task) {
@@ -205,7 +207,7 @@ Task Scheduler::wait_for_task(GroupId id) {
     }
     if (!task && last) task = runnable_.take(id);
     if (task) {
-      take_following(*task, StreamQueues::kNoLast);
+      take_following(*task);
       ++groups_[id].busy;
       return std::move(*task);
     }

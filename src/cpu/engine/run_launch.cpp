@@ -15,6 +15,8 @@ struct Loop {
   const Grid& grid;
   Worker& worker;
   std::uint32_t worker_count;
+  const Turn* turn;  ///< it ends with it; null: it ends with the grid
+  std::uint64_t blocks_run = 0;
   std::chrono::steady_clock::time_point applied{};  ///< before the first time, which is due at once
 
   /// Runs large grids in a few large chunks, and the last blocks one by one. Checks for a fault of another
@@ -31,7 +33,12 @@ struct Loop {
       worker.chunk_count = std::min(chunk, grid.block_count - first);
       forget_running_threads(worker.state());
       grid.run(&grid.state, &worker.state(), first, worker.chunk_count);
-      if (!job.exhausted()) apply_if_due();  // a small launch needs no clock
+      blocks_run += worker.chunk_count;
+      if (job.exhausted()) continue;  // a small launch needs no clock
+      if (turn == nullptr)
+        apply_if_due();
+      else if (turn->is_over())
+        break;
     }
     apply_all_pending(worker.state());
   }
@@ -50,7 +57,8 @@ std::unique_ptr<Fault> kept(const Fault& fault) {
   return fault.kind == FaultKind::none ? nullptr : std::make_unique<Fault>(fault);
 }
 
-std::unique_ptr<Fault> run_chunks(LaunchJob& job, Worker& worker, std::uint32_t worker_count) {
+std::unique_ptr<Fault> run_chunks(LaunchJob& job, Worker& worker, const Turn& turn,
+                                  std::uint32_t worker_count) {
   KernelRun run;
   const Grid& grid = job.grid();
   run.text_begin = grid.text_begin;
@@ -58,16 +66,20 @@ std::unique_ptr<Fault> run_chunks(LaunchJob& job, Worker& worker, std::uint32_t 
   run.window = worker.services().window;
   run.stack = &worker.stack();
   run.may_overflow = grid.needs.may_overflow;
-  Loop loop{job, grid, worker, worker_count};
+  const bool shares = worker_count > 1 && grid.block_count > 1;
+  Loop loop{job, grid, worker, worker_count, shares && job.alone && job.chain.empty() ? &turn : nullptr};
+  const std::uint64_t begin = shares ? __builtin_ia32_rdtsc() : 0;
   {
     const Worker::Stay stay(worker, run);
     run_guarded(run, [](void* argument) { static_cast<Loop*>(argument)->run(); }, &loop);
   }
+  if (shares && grid.pace != nullptr && loop.blocks_run > 0)
+    grid.pace->note(__builtin_ia32_rdtsc() - begin, loop.blocks_run);
   note_running_threads(run.fault, worker.state(), worker.chunk_first, worker.chunk_count);
   return kept(run.fault);
 }
 
-std::unique_ptr<Fault> run_grid(LaunchJob& job, Worker& worker, std::uint32_t worker_count,
+std::unique_ptr<Fault> run_grid(LaunchJob& job, Worker& worker, const Turn& turn, std::uint32_t worker_count,
                                 Watchdog& watchdog, const std::function<void()>& meanwhile) {
   const Grid& grid = job.grid();
   worker.owner = grid.owner;
@@ -78,7 +90,8 @@ std::unique_ptr<Fault> run_grid(LaunchJob& job, Worker& worker, std::uint32_t wo
   std::unique_ptr<Fault> fault;
   {
     const Watchdog::Watch watch(watchdog, job, worker);
-    fault = grid.waits ? kept(run_resident(job, worker, meanwhile)) : run_chunks(job, worker, worker_count);
+    fault =
+        grid.waits ? kept(run_resident(job, worker, meanwhile)) : run_chunks(job, worker, turn, worker_count);
   }
   if (fault != nullptr) {
     job.stopped.store(true, std::memory_order_relaxed);  // set before the explanation, which takes time
@@ -113,7 +126,7 @@ std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, const Turn& tu
                                   const std::function<void()>& meanwhile) {
   for (;;) {
     begin_grid(job);
-    std::unique_ptr<Fault> fault = run_grid(job, worker, worker_count, watchdog, meanwhile);
+    std::unique_ptr<Fault> fault = run_grid(job, worker, turn, worker_count, watchdog, meanwhile);
     if (fault != nullptr || !advance(job) || turn.is_over()) return fault;
   }
 }

@@ -3,8 +3,6 @@
 
 #include <pthread.h>
 
-#include "cpu/abi/warp_size.hpp"
-
 namespace quern::cpu::engine {
 namespace {
 
@@ -39,13 +37,7 @@ bool is_of(WorkKind kind, const Command& command) noexcept {
 std::size_t index_of(GroupId id) noexcept { return static_cast<std::size_t>(id); }
 
 /// True if the launch takes so long that it pays to wake another thread immediately.
-bool is_big(const LaunchJob& launch) noexcept {
-  constexpr std::uint64_t kBigLaunchThreads = 4096;
-  if (launch.alone) return false;
-  const Grid& grid = launch.grid();
-  return grid.block_count > 1 &&
-         (launch.cooperative || grid.block_count * grid.needs.warps * kWarpSize >= kBigLaunchThreads);
-}
+bool is_big(const LaunchJob& launch) noexcept { return !launch.alone && launch.own.block_count > 1; }
 
 }  // namespace
 

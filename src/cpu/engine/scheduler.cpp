@@ -147,7 +147,7 @@ std::shared_ptr<EventPoint> Scheduler::record(Domain& domain, std::shared_ptr<Po
   command->job = RecordJob{point, std::move(observer)};
   const Section section(*this);
   for (const std::shared_ptr<Stream>& other : queues_.streams_of(domain))
-    if (const Dependency last = queues_.last_command(other); last.stream != nullptr)
+    if (const Dependency last = queues_.await_last(other); last.stream != nullptr)
       command->dependencies.push_back(last);
   queues_.enqueue_alone(stream, std::move(command));
   return point;
@@ -173,9 +173,8 @@ bool Scheduler::is_passed(const EventPoint& point) {
   return point.done();
 }
 
-bool Scheduler::run_here(Task& task, std::uint64_t last, Section& section,
-                         std::optional<FaultSignals>& signals) {
-  take_following(task, last);
+bool Scheduler::run_here(Task& task, Section& section, std::optional<FaultSignals>& signals) {
+  take_following(task);
   section.outside([&] {
     if (task.worker != nullptr && !signals) signals.emplace();
     execute(task);
@@ -185,11 +184,10 @@ bool Scheduler::run_here(Task& task, std::uint64_t last, Section& section,
   return done;
 }
 
-bool Scheduler::run_for(const Stream& stream, std::uint64_t sequence, Section& section,
-                        std::optional<FaultSignals>& signals) {
+bool Scheduler::run_for(const Stream& stream, Section& section, std::optional<FaultSignals>& signals) {
   if (Command* const head = queues_.head_for(stream))
     if (std::optional<Task> task = runnable_.take(*head))
-      if (run_here(*task, head->stream == &stream ? sequence : 0, section, signals)) return true;
+      if (run_here(*task, section, signals)) return true;
   return may_wait_for_others(queues_.head_for(stream)) &&
          run_stranded(WorkKind::waiting_launch, section, signals);
 }
@@ -200,7 +198,7 @@ bool Scheduler::run_stranded(WorkKind last, Section& section, std::optional<Faul
     for (std::size_t left = runnable_.ready_count(kind); left > 0; --left) {
       std::optional<Task> task = runnable_.take_stranded(kind);
       if (!task) break;
-      if (run_here(*task, 0, section, signals)) return true;
+      if (run_here(*task, section, signals)) return true;
     }
   }
   return false;
@@ -213,7 +211,7 @@ void Scheduler::run_stranded_for(const Stream& stream, Section& section) {
   runnable_.call_for_help();
   section.outside([] {});
   std::optional<FaultSignals> signals;
-  run_for(stream, 0, section, signals);
+  run_for(stream, section, signals);
 }
 
 void Scheduler::help() {
@@ -241,17 +239,17 @@ bool Scheduler::runs_at_once(const Stream& stream) {
 }
 
 void Scheduler::synchronize(const std::shared_ptr<Stream>& stream) {
-  std::uint64_t last = 0;
+  Dependency last;
   std::vector<Dependency> others;
   {
     const Section section(*this);
-    last = queues_.issued(*stream);
+    last = queues_.await_last(stream);
     if (const Domain& domain = queues_.domain_of(*stream); domain.legacy_stream() == stream) {
-      others = queues_.last_commands(domain);
+      others = queues_.await_last_ones(domain);
       std::erase_if(others, [](const Dependency& each) { return !each.stream->blocking(); });
     }
   }
-  wait_until(stream, last);
+  if (last.stream != nullptr) wait_until(stream, last.sequence);
   for (const Dependency& each : others) wait_until(each.stream, each.sequence);
 }
 
@@ -260,8 +258,8 @@ void Scheduler::synchronize(const Domain& domain) {
   std::vector<Dependency> others;
   {
     const Section section(*this);
-    legacy = queues_.last_command(domain.legacy_stream());
-    others = queues_.last_commands(domain);
+    legacy = queues_.await_last(domain.legacy_stream());
+    others = queues_.await_last_ones(domain);
   }
   if (legacy.stream != nullptr) wait_until(legacy.stream, legacy.sequence);
   for (const Dependency& each : others) wait_until(each.stream, each.sequence);
@@ -282,7 +280,7 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
   std::chrono::milliseconds timeout = kTimeout;
   std::chrono::microseconds nap = kFirstNap;
   while (stream->completed() < sequence) {
-    if (run_for(*stream, sequence, section, signals)) {
+    if (run_for(*stream, section, signals)) {
       nap = kFirstNap;
     } else if (!spun) {
       spun = true;
@@ -292,7 +290,6 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
       const auto progressed = [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return progress_.count != seen; };
       const Domain& domain = queues_.domain_of(*stream);
       ++progress_.waiting_callers;
-      queues_.note_caller(*stream, sequence);
       if (domain.fault() != FaultKind::none) {
         if (!section.wait_for(progressed_, timeout, progressed)) {
           runnable_.ask_to_leave(
@@ -305,7 +302,6 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
       } else {
         section.wait(progressed_, progressed);
       }
-      queues_.forget_caller(*stream, sequence);
       --progress_.waiting_callers;
     }
   }

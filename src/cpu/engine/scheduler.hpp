@@ -126,21 +126,19 @@ class Scheduler {
   // Waiting callers (scheduler.cpp).
   void wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) QUERN_EXCLUDES(mutex_);
   void run_stranded_for(const Stream& stream, Section& section) QUERN_REQUIRES(mutex_);
-  /// Runs a command so that `stream` continues to command `sequence`: the one at its head, or, while that may
+  /// Runs a command so that `stream` continues: the one at its head, or, while that may
   /// wait for other streams, one of those whose threads are missing. Returns false if nothing was done.
-  bool run_for(const Stream& stream, std::uint64_t sequence, Section& section,
-               std::optional<FaultSignals>& signals) QUERN_REQUIRES(mutex_);
+  bool run_for(const Stream& stream, Section& section, std::optional<FaultSignals>& signals)
+      QUERN_REQUIRES(mutex_);
   /// Runs a command whose thread is missing, of one of the kinds up to `last`. Returns false if nothing was
   /// done.
   bool run_stranded(WorkKind last, Section& section, std::optional<FaultSignals>& signals)
       QUERN_REQUIRES(mutex_);
-  /// Runs the task on a thread of the host, and launches after it up to number `last`. Returns false if it
-  /// has to run again: a value is not there yet.
-  bool run_here(Task& task, std::uint64_t last, Section& section, std::optional<FaultSignals>& signals)
-      QUERN_REQUIRES(mutex_);
+  /// Runs the task on a thread of the host. Returns false if it has to run again: a value is not there yet.
+  bool run_here(Task& task, Section& section, std::optional<FaultSignals>& signals) QUERN_REQUIRES(mutex_);
 
   // The threads (pool.cpp).
-  void take_following(const Task& task, std::uint64_t last) QUERN_REQUIRES(mutex_);
+  void take_following(const Task& task) QUERN_REQUIRES(mutex_);
   void execute(Task& task) QUERN_EXCLUDES(mutex_);
   void run_launches(Task& task) QUERN_EXCLUDES(mutex_);
   void help_in_kernel() QUERN_EXCLUDES(mutex_);
@@ -181,8 +179,9 @@ class Turn {
   std::uint64_t begin_;  ///< of the processor's time-stamp counter
 };
 
-/// Runs the launch's next chunks on `worker` until none is left or a fault ends it, of a chain also until the
-/// turn is over. Null: no fault. While all its blocks wait, `meanwhile` is called from time to time.
+/// Runs the launch's next chunks on `worker` until none is left or a fault ends it, of a chain, and of blocks
+/// that others could run, also until the turn is over. Null: no fault. While all its blocks wait, `meanwhile`
+/// is called from time to time.
 std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, const Turn& turn,
                                   std::uint32_t worker_count, Watchdog& watchdog,
                                   const std::function<void()>& meanwhile);

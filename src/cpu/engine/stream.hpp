@@ -114,13 +114,14 @@ class Stream : public std::enable_shared_from_this<Stream> {
     /// A launch without dependencies that one thread runs. Here, so that a thread which takes many finds it
     /// without reading commands that another thread's cache holds.
     bool in_a_row = false;
+    /// Somebody waits for it in particular: it counts as complete before the next launch begins.
+    bool is_awaited = false;
   };
   std::deque<Queued> queue_;
   std::uint64_t issued_ = 0;
   std::atomic<std::uint64_t> completed_{0};
   std::shared_ptr<Stream> blocked_on_;               ///< the stream for which the head waits
   std::vector<std::shared_ptr<Stream>> dependents_;  ///< streams whose head waits for this one
-  std::vector<std::uint64_t> awaited_;               ///< numbers of commands for which callers wait
 };
 
 /// The streams of one context, ordered by CUDA's rules for the legacy default stream, and the fault that

@@ -153,18 +153,13 @@ void StreamQueues::pop_head(Stream& stream, std::vector<std::shared_ptr<Stream>>
   if (stream.retired_ && stream.queue_.empty()) drop_from_domain(stream);
 }
 
-void StreamQueues::take_following(const Command& head, std::uint64_t last, std::vector<Command*>& following) {
+void StreamQueues::take_following(const Command& head, std::vector<Command*>& following) {
   following.clear();
-  const Stream& stream = *head.stream;
-  const std::deque<Stream::Queued>& queue = stream.queue_;
-  const auto is_last = [&](const Command& command) {
-    return command.sequence >= last ||
-           std::ranges::find(stream.awaited_, command.sequence) != stream.awaited_.end();
-  };
-  const bool has_last = last != kNoLast || !stream.awaited_.empty();
+  if (!head.launch()->alone) return;  // any more: others may run its last blocks when this thread is done
+  const std::deque<Stream::Queued>& queue = head.stream->queue_;
   for (std::size_t i = 0; i <= kMostFollowing && i < queue.size() && queue[i].in_a_row; ++i) {
     if (i > 0) following.push_back(queue[i].command.get());
-    if (has_last && is_last(*queue[i].command)) return;
+    if (queue[i].is_awaited) return;
   }
 }
 
@@ -177,10 +172,6 @@ void StreamQueues::complete_passed(Stream& stream, std::uint32_t passed) {
 void StreamQueues::put_back_head(Stream& stream) {
   stream.queue_.front().command->state = Command::State::queued;
   advance(stream.shared_from_this());
-}
-
-void StreamQueues::forget_caller(Stream& stream, std::uint64_t sequence) noexcept {
-  stream.awaited_.erase(std::ranges::find(stream.awaited_, sequence));
 }
 
 void StreamQueues::complete_head(Stream& stream) {
@@ -217,14 +208,16 @@ std::vector<std::shared_ptr<Stream>> StreamQueues::streams_of(const Domain& doma
   return streams;
 }
 
-Dependency StreamQueues::last_command(const std::shared_ptr<Stream>& stream) const {
-  return stream->queue_.empty() ? Dependency{} : Dependency{stream, stream->issued_};
+Dependency StreamQueues::await_last(const std::shared_ptr<Stream>& stream) {
+  if (stream->queue_.empty()) return {};
+  stream->queue_.back().is_awaited = true;
+  return {stream, stream->issued_};
 }
 
-std::vector<Dependency> StreamQueues::last_commands(const Domain& domain) const {
+std::vector<Dependency> StreamQueues::await_last_ones(const Domain& domain) {
   std::vector<Dependency> last;
   for (const std::shared_ptr<Stream>& stream : domain.streams_)
-    if (!stream->queue_.empty()) last.push_back({stream, stream->issued_});
+    if (!stream->queue_.empty()) last.push_back(await_last(stream));
   return last;
 }
 

@@ -42,27 +42,24 @@ class StreamQueues {
   static Domain& domain_of(const Stream& stream) noexcept { return *stream.domain_; }
   /// The legacy stream comes first.
   std::vector<std::shared_ptr<Stream>> streams_of(const Domain& domain) const;
-  /// The last command of the stream; if the stream is idle, the result has no stream.
-  Dependency last_command(const std::shared_ptr<Stream>& stream) const;
-  /// The last commands of all streams of the domain that are not idle, except the legacy stream.
-  std::vector<Dependency> last_commands(const Domain& domain) const;
+  /// The last command of the stream, for which the caller is going to wait; if the stream is idle, the result
+  /// has no stream.
+  Dependency await_last(const std::shared_ptr<Stream>& stream);
+  /// The same for all streams of the domain that are not idle, except the legacy stream.
+  std::vector<Dependency> await_last_ones(const Domain& domain);
   /// The command that must run for `stream` to continue: its head, or the head of the stream that blocks it.
   /// Null if no thread can take it.
   Command* head_for(const Stream& stream) const;
 
   /// The launches that the thread which has taken `head` may run after it without the mutex: those that one
-  /// thread runs, up to number `last`, or to the first for which a caller waits. Their state remains queued.
-  static constexpr std::uint64_t kNoLast = ~std::uint64_t{0};
-  static void take_following(const Command& head, std::uint64_t last, std::vector<Command*>& following);
+  /// thread runs, up to the first for which somebody waits. Their state remains queued.
+  static void take_following(const Command& head, std::vector<Command*>& following);
   /// Called when the stream's first `passed` commands have run: a head, and launches following it.
   void complete_passed(Stream& stream, std::uint32_t passed);
   /// Called when the stream's head has run.
   void complete_head(Stream& stream);
   /// Called when a thread has left the stream's head before its end. It has to be taken again.
   void put_back_head(Stream& stream);
-  /// A caller waits for the command of this number, until it calls forget_caller().
-  static void note_caller(Stream& stream, std::uint64_t sequence) { stream.awaited_.push_back(sequence); }
-  static void forget_caller(Stream& stream, std::uint64_t sequence) noexcept;
   /// Runs the stream's head again after `commands`.
   void put_before_head(Stream& stream, std::vector<std::unique_ptr<Command>> commands);
   /// Ends the domain because of a fault: all its launches stop.

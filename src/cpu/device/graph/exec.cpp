@@ -54,11 +54,6 @@ class BodySource final : public engine::CommandSource {
   std::vector<std::unique_ptr<engine::Command>> next() override;
 
  private:
-  /// A body that has run.
-  struct Known {
-    std::vector<GraphNode*> order;
-    std::optional<Plan> plan;
-  };
   /// Null: nothing is to be run.
   const Graph* chosen();
 
@@ -67,7 +62,7 @@ class BodySource final : public engine::CommandSource {
   const CUgraphConditionalNodeType type_;
   const std::uint32_t* const value_;
   const std::vector<std::shared_ptr<Graph>> bodies_;
-  std::map<const Graph*, Known> known_;
+  std::map<const Graph*, PlannedNodes> known_;  ///< bodies that have run
   bool has_run_ = false;
 };
 
@@ -119,7 +114,7 @@ struct LaunchBuilder {
   void operator()(const ConditionalNode& node) {
     append(commands, engine::SourceJob{std::make_shared<BodySource>(driver, exec, node)});
   }
-  void add(const Step& step) {
+  void add(const PlanStep& step) {
     // Memory that is mapped meanwhile has to be brought together between the nodes.
     if (step.chain != nullptr && driver.memory().mappings(step.chain->context->id).empty()) {
       append(commands, make_job(step.chain));
@@ -128,12 +123,6 @@ struct LaunchBuilder {
     for (const GraphNode* node : step.nodes) std::visit(*this, node->contents);
   }
 };
-
-/// Makes `plan` unless it is there.
-const Plan& plan_for(Driver& driver, const std::vector<GraphNode*>& order, std::optional<Plan>& plan) {
-  if (!plan || !is_current(*plan)) plan = make_plan(driver, order);
-  return *plan;
-}
 
 const Graph* BodySource::chosen() {
   const auto value = __atomic_load_n(value_, __ATOMIC_ACQUIRE);
@@ -159,7 +148,7 @@ std::vector<std::unique_ptr<engine::Command>> BodySource::next() {
   LaunchBuilder builder{driver_, exec_, memory};
   const auto [known, is_new] = known_.try_emplace(body);  // its nodes do not change during a launch
   if (is_new) append_order(*body, known->second.order, nullptr);
-  for (const Step& step : plan_for(driver_, known->second.order, known->second.plan)) builder.add(step);
+  for (const PlanStep& step : known->second.next(driver_)) builder.add(step);
   memory.keep();
   // A loop whose body is empty and whose condition stays true does not end on a GPU either.
   if (builder.commands.empty()) append(builder.commands, engine::WaitJob{});
@@ -298,7 +287,7 @@ std::shared_ptr<GraphExec> instantiate(Driver& driver, const std::shared_ptr<Gra
   auto exec = std::make_shared<GraphExec>();
   exec->flags = flags;
   exec->graph = clone(driver, *graph, Visibility::internal, false);
-  if (!append_order(*exec->graph, exec->order, &exec->conditional_nodes)) {
+  if (!append_order(*exec->graph, exec->nodes.order, &exec->conditional_nodes)) {
     failure.result = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
     fail(CUDA_ERROR_INVALID_VALUE);
   }
@@ -312,13 +301,13 @@ void launch(Driver& driver, const std::shared_ptr<GraphExec>& exec,
   GraphMemoryChanges memory(driver);
   const std::shared_ptr<const GraphExec> kept = exec;
   LaunchBuilder builder{driver, kept, memory};
-  const Plan& plan = plan_for(driver, exec->order, exec->plan);
+  const Plan& plan = exec->nodes.next(driver);
   builder.commands.reserve(plan.size() + 2);
   if (exec->launched != nullptr && !exec->launched->done() && exec->launched->stream != stream)
     append(builder.commands, engine::WaitJob{})
         .dependencies.push_back({exec->launched->stream, exec->launched->sequence});
   reset_conditions(driver, *exec, builder.commands);
-  for (const Step& step : plan) builder.add(step);
+  for (const PlanStep& step : plan) builder.add(step);
   end_launches_at_exit();
   exec->launched = driver.scheduler().submit_all(stream, std::move(builder.commands), kept);
   memory.keep();
@@ -349,13 +338,13 @@ GraphNode& counterpart(const GraphExec& exec, const GraphNode& node) {
 }
 
 Detached detach_from_launch(Driver& driver, GraphExec& exec) {
-  Detached detached{nullptr, std::exchange(exec.plan, std::nullopt)};
+  Detached detached{nullptr, std::exchange(exec.nodes.plan, std::nullopt)};
   if (exec.conditional_nodes.empty() || exec.launched == nullptr || exec.launched->done()) return detached;
   const auto copy = clone(driver, *exec.graph, Visibility::replacement, false);
   std::vector<GraphNode*> order;
   std::vector<ConditionalNode> conditional_nodes;
   append_order(*copy, order, &conditional_nodes);
-  exec.order = std::move(order);
+  exec.nodes.order = std::move(order);
   exec.conditional_nodes = std::move(conditional_nodes);
   detached.graph = std::exchange(exec.graph, copy);
   return detached;

@@ -20,8 +20,7 @@ namespace quern::cpu::device {
 struct GraphExec {
   std::shared_ptr<Graph> graph;  ///< a copy that nobody else has
   std::uint64_t flags = 0;
-  std::vector<GraphNode*> order;  ///< with the nodes of child graphs, dependencies first
-  std::optional<Plan> plan;       ///< for `order`; none: no launch since the nodes have changed
+  PlannedNodes nodes;                              ///< with those of child graphs, dependencies first
   std::vector<ConditionalNode> conditional_nodes;  ///< all, those in bodies too
   std::shared_ptr<engine::EventPoint> launched;    ///< the end of the last launch; null: none
 };

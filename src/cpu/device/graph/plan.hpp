@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,7 +25,9 @@ struct Chain {
   std::uint64_t heap_bytes = 0;
   std::vector<engine::Grid> grids;
 
-  /// False: the context's limits have changed since.
+  bool is_shared = false;  ///< other threads could run some blocks: the grids are known to be short
+
+  /// False: the context's limits have changed since, or grids take longer.
   bool is_current() const noexcept;
 };
 
@@ -32,15 +35,20 @@ struct Chain {
 std::unique_ptr<engine::LaunchJob> make_job(const std::shared_ptr<Chain>& chain);
 
 /// Nodes that are launched together: a chain, or one node.
-struct Step {
+struct PlanStep {
   std::span<GraphNode* const> nodes;
   std::shared_ptr<Chain> chain;  ///< null: its node is launched by itself
 };
-using Plan = std::vector<Step>;
+using Plan = std::vector<PlanStep>;
 
-/// The steps that launch the enabled nodes of `order`, which must outlive them. Throws Failure.
-Plan make_plan(Driver& driver, std::span<GraphNode* const> order);
-/// False: a plan for the same nodes would differ by now.
-bool is_current(const Plan& plan) noexcept;
+/// Nodes in an order in which they can be launched.
+struct PlannedNodes {
+  std::vector<GraphNode*> order;
+  std::optional<Plan> plan;  ///< none: no launch since the nodes have changed
+  std::uint64_t launches = 0;
+
+  /// The plan for one more launch. Throws Failure.
+  const Plan& next(Driver& driver);
+};
 
 }  // namespace quern::cpu::device

@@ -327,6 +327,61 @@ TEST_CASE("a row leaves its worker to other streams in between") {
   }
 }
 
+/// Blocks that take 2 ms.
+struct Blocks {
+  explicit Blocks(std::size_t count) : runs(count) {}
+  std::vector<std::atomic<int>> runs;
+  std::atomic<int> running{0}, most_running{0}, done{0};
+  static void run(const LaunchState* launch, WorkerState*, std::uint64_t first, std::uint64_t count) {
+    auto& blocks = parameter_of<Blocks>(launch);
+    const int running = ++blocks.running;
+    if (running > blocks.most_running) blocks.most_running = running;
+    for (std::uint64_t block = first; block < first + count; ++block) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      ++blocks.runs[block];
+      ++blocks.done;
+    }
+    --blocks.running;
+  }
+};
+
+TEST_CASE("a launch of several blocks that one thread begins is shared if it takes longer than a turn") {
+  for (const bool waits : {false, true}) {
+    CAPTURE(waits);
+    Own own;
+    Order order(4);
+    Blocks blocks(40), more(40);
+    Gate gate;
+    own.scheduler.submit(own.stream, gate.job());
+    submit_row(own.stream, order, 0, 2);
+    for (Blocks* each : {&blocks, &more}) {
+      auto job = launch_of(&Blocks::run, 40, each);
+      job->alone = true;
+      own.scheduler.submit(own.stream, std::move(job));
+    }
+    struct Check {
+      Blocks* blocks;
+      int done_before = 0;
+      static void run(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
+        auto& check = parameter_of<Check>(launch);
+        check.done_before = check.blocks->done;
+      }
+    } check{&more};
+    own.scheduler.submit(own.stream, alone(&Check::run, &check));
+    submit_row(own.stream, order, 2, 4);
+    gate.open = true;
+    if (!waits)
+      while (!own.scheduler.idle(*own.stream)) std::this_thread::yield();
+    own.scheduler.synchronize(own.stream);
+    CHECK(order.ran == Order::up_to(4));
+    CHECK(check.done_before == 40);
+    for (Blocks* each : {&blocks, &more}) {
+      CHECK(each->most_running == 2);
+      CHECK(std::ranges::all_of(each->runs, [](const auto& runs) { return runs == 1; }));
+    }
+  }
+}
+
 TEST_CASE("threads that submit rows to their own streams and wait do not meet each other's launches") {
   std::vector<std::thread> threads;
   std::array<bool, 4> right{};
