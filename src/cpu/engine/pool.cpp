@@ -106,7 +106,10 @@ void Scheduler::run_launches(Task& task) {
   };
   run();
   for (Command* const next : task.worker->following) {
-    if (task.fault != nullptr || !task.command->launch()->exhausted() || turn.is_over()) return;
+    const LaunchJob& launch = *task.command->launch();
+    // Stopped by a fault of another stream: it may not have begun, and nothing may run after it.
+    const bool complete = launch.exhausted() && !launch.stopped.load(std::memory_order_relaxed);
+    if (task.fault != nullptr || !complete || turn.is_over()) return;
     task.command = next;
     ++task.passed;
     run();

@@ -169,6 +169,19 @@ TEST_CASE("a fault of another stream of the context ends a row after the launch 
   }
 }
 
+TEST_CASE("after a fault of another stream a row has run up to some launch, and none after it") {
+  for (int round = 0; round < 1000; ++round) {
+    Own own;
+    const auto other = own.scheduler.make_stream(*own.domain, false);
+    Order order(12);
+    submit_row(own.stream, order, 0, 12);
+    own.scheduler.submit(other, order.launch(0, &Order::trap));
+    own.scheduler.synchronize(other);
+    own.scheduler.synchronize(own.stream);
+    REQUIRE(order.ran == Order::up_to(static_cast<int>(order.ran.size())));
+  }
+}
+
 TEST_CASE("cancelling ends a row, also while a launch in its middle runs, and the stream goes on") {
   for (const bool chained : {false, true})
     for (const bool somebody_waits : {false, true}) {
