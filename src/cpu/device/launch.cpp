@@ -221,13 +221,10 @@ bool is_known_short(const LaunchWork& work) noexcept {
   return work.loaded->pace->is_within(kShortTicks, block_count(work));
 }
 
-/// True if a thread should begin the launch before others are woken for it. A few blocks may take long, but
-/// then it leaves the rest to others, too, when its turn is over.
+/// True if a thread should begin the launch before others are woken for it. It may take longer than it did,
+/// but then the thread leaves the rest to others, too, when its turn is over.
 bool begins_alone(Driver& driver, const LaunchWork& work) noexcept {
-  constexpr std::uint64_t kFewThreads = 4096;
-  if (work.cooperative || work.loaded->code->waits) return false;
-  return is_serial(driver, work) || block_count(work) * work.warps * kWarpSize < kFewThreads ||
-         is_known_short(work);
+  return is_serial(driver, work) || is_known_short(work);
 }
 
 }  // namespace
@@ -268,7 +265,7 @@ bool is_still_short(const engine::Grid& grid) noexcept {
 }
 
 bool may_repeat(Driver& driver, const LaunchWork& work) {
-  return (is_serial(driver, work) || is_known_short(work)) && !may_stream(work) &&
+  return begins_alone(driver, work) && !may_stream(work) &&
          !work.function->is_copy.load(std::memory_order_relaxed);
 }
 

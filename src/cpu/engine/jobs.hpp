@@ -36,8 +36,8 @@ class Pace {
   void note(std::uint64_t ticks, std::uint64_t blocks) noexcept {
     const std::uint64_t now = ticks / blocks + 1;
     const std::uint64_t before = block_ticks_.load(std::memory_order_relaxed);
-    // Less is believed at once: more may be the time of another thread that had the processor.
-    const std::uint64_t next = before == 0 || now < before ? now : before + (now - before) / 8;
+    // Less is believed at once: more may be the time of another program that had the processor.
+    const std::uint64_t next = before == 0 || now < before ? now : before + (now - before) / 2;
     block_ticks_.store(next, std::memory_order_relaxed);
   }
   /// True if so many blocks take fewer ticks, by what is known.
