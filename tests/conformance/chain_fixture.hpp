@@ -152,44 +152,6 @@ found:
   st.u32 [%rd2], %r1;
   ret;
 }
-
-// *out = 0 + 1 + ... + *n, by recursion with local memory in every call
-.func (.param .b32 r) deep(.param .b32 n)
-{
-  .local .align 4 .b8 word[4];
-  .reg .pred %p<2>; .reg .b32 %r<4>;
-  ld.param.u32 %r1, [n];
-  st.local.u32 [word], %r1;
-  st.param.b32 [r], 0;
-  setp.eq.u32 %p1, %r1, 0;
-  @%p1 ret;
-  sub.u32 %r2, %r1, 1;
-  {
-    .param .b32 a; .param .b32 b;
-    st.param.b32 [a], %r2;
-    call.uni (b), deep, (a);
-    ld.param.b32 %r2, [b];
-  }
-  ld.local.u32 %r3, [word];
-  add.u32 %r2, %r2, %r3;
-  st.param.b32 [r], %r2;
-  ret;
-}
-.visible .entry recurse_from(.param .u64 out, .param .u64 n)
-{
-  .reg .b32 %r<3>; .reg .b64 %rd<4>;
-  ld.param.u64 %rd1, [out];
-  ld.param.u64 %rd2, [n];
-  ld.u32 %r1, [%rd2];
-  {
-    .param .b32 a; .param .b32 b;
-    st.param.b32 [a], %r1;
-    call.uni (b), deep, (a);
-    ld.param.b32 %r2, [b];
-  }
-  st.u32 [%rd1], %r2;
-  ret;
-}
 )ptx";
 
 /// What `step` does to memory.

@@ -261,7 +261,7 @@ TEST_CASE_FIXTURE(ChainFixture, "the stack's limit of a launch is the context's 
   if (is_cpu() && dispatched != nullptr && *dispatched == '1') return;
   const CUdeviceptr x = zeros(1), sum = zeros(1), depth = zeros(1);
   then("step", x, Word{1});
-  then_in(graph, "recurse_from", 1, 32, sum, depth);
+  then_in(graph, function("recurse_from"), 1, 32, sum, depth);
   then("step", x, Word{2});
   const CUgraphExec exec = instantiate();
   const CUstream on = stream();

@@ -543,6 +543,22 @@ done:
   st.global.u32 [%rd2], %r2;
   ret;
 }
+// The same for the number in memory.
+.visible .entry recurse_from(.param .u64 out, .param .u64 n)
+{
+  .reg .b32 %r<3>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u64 %rd2, [n];
+  ld.u32 %r1, [%rd2];
+  {
+    .param .b32 a; .param .b32 b;
+    st.param.b32 [a], %r1;
+    call.uni (b), deep_local, (a);
+    ld.param.b32 %r2, [b];
+  }
+  st.u32 [%rd1], %r2;
+  ret;
+}
 
 .visible .entry at_most_64() .maxntid 64, 1, 1 { ret; }
 )ptx";

@@ -214,6 +214,25 @@ TEST_CASE("cancelling ends a row, also while a launch in its middle runs, and th
     }
 }
 
+TEST_CASE("a row that is cancelled by another thread has run up to some launch, and none after it") {
+  for (int round = 0; round < 300; ++round) {
+    Own own;
+    Order order(120);
+    std::atomic<bool> submitted{false};
+    std::thread cancelling([&] {
+      while (!submitted) __builtin_ia32_pause();
+      const auto end = Clock::now() + std::chrono::nanoseconds(200 * (round % 50));
+      while (Clock::now() < end) __builtin_ia32_pause();
+      own.scheduler.cancel(own.stream);
+    });
+    submit_row(own.stream, order, 0, 120);
+    submitted = true;
+    own.scheduler.synchronize(own.stream);
+    cancelling.join();
+    REQUIRE(order.ran == Order::up_to(static_cast<int>(order.ran.size())));
+  }
+}
+
 TEST_CASE("a time limit holds for each launch of a row") {
   for (const bool chained : {false, true}) {
     CAPTURE(chained);
