@@ -109,11 +109,12 @@ void Scheduler::run_launches(Task& task) {
     const LaunchJob& launch = *task.command->launch();
     // Stopped by a fault of another stream: it may not have begun, and nothing may run after it.
     const bool complete = launch.exhausted() && !launch.stopped.load(std::memory_order_relaxed);
-    if (task.fault != nullptr || !complete || turn.is_over()) return;
+    if (task.fault != nullptr || !complete || turn.is_over()) break;
     task.command = next;
     ++task.passed;
     run();
   }
+  if (task.fault == nullptr) task.commands = split_chain(*task.command->launch());
 }
 
 void Scheduler::execute(Task& task) {
@@ -154,6 +155,10 @@ void Scheduler::finish_launches(Task& task) {
   }
   if (runnable_.is_over(command)) return queues_.complete_head(stream);
   if (!launch.alone) return;
+  if (!task.commands.empty()) {
+    command.job = WaitJob{};
+    return queues_.put_before_head(stream, std::move(task.commands));
+  }
   launch.alone = !launch.chain.empty();  // of a launch, others may run the rest as well
   queues_.put_back_head(stream);
 }

@@ -67,7 +67,7 @@ std::unique_ptr<Fault> run_chunks(LaunchJob& job, Worker& worker, const Turn& tu
   run.stack = &worker.stack();
   run.may_overflow = grid.needs.may_overflow;
   const bool shares = worker_count > 1 && grid.block_count > 1;
-  Loop loop{job, grid, worker, worker_count, shares && job.alone && job.chain.empty() ? &turn : nullptr};
+  Loop loop{job, grid, worker, worker_count, shares && job.alone ? &turn : nullptr};
   const std::uint64_t begin = shares ? __builtin_ia32_rdtsc() : 0;
   {
     const Worker::Stay stay(worker, run);
@@ -75,6 +75,8 @@ std::unique_ptr<Fault> run_chunks(LaunchJob& job, Worker& worker, const Turn& tu
   }
   if (shares && grid.pace != nullptr && loop.blocks_run > 0)
     grid.pace->note(__builtin_ia32_rdtsc() - begin, loop.blocks_run);
+  // Whoever asked the thread to leave has ended the context's work, though it may not know this launch.
+  if (run.stop.load(std::memory_order_relaxed)) job.stopped.store(true, std::memory_order_relaxed);
   note_running_threads(run.fault, worker.state(), worker.chunk_first, worker.chunk_count);
   return kept(run.fault);
 }
@@ -103,12 +105,17 @@ std::unique_ptr<Fault> run_grid(LaunchJob& job, Worker& worker, const Turn& turn
   return fault;
 }
 
+bool has_blocks_left(const LaunchJob& job) noexcept {
+  return job.next_block.load(std::memory_order_relaxed) < job.grid().block_count;
+}
+
 void begin_grid(LaunchJob& job) noexcept {
   if (!job.chain.empty()) job.grid().state.grid_id = job.grid_id + job.position;
 }
 
-/// Goes on to the chain's next grid. Returns false if there is none.
+/// Goes on to the chain's next grid. Returns false if there is none, or blocks of this one are left.
 bool advance(LaunchJob& job) noexcept {
+  if (has_blocks_left(job)) return false;
   if (job.position + 1 >= job.chain.size() || job.stopped.load(std::memory_order_relaxed)) return false;
   ++job.position;
   job.next_block.store(0, std::memory_order_relaxed);
@@ -129,6 +136,27 @@ std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, const Turn& tu
     std::unique_ptr<Fault> fault = run_grid(job, worker, turn, worker_count, watchdog, meanwhile);
     if (fault != nullptr || !advance(job) || turn.is_over()) return fault;
   }
+}
+
+std::vector<std::unique_ptr<Command>> split_chain(const LaunchJob& job) {
+  std::vector<std::unique_ptr<Command>> commands;
+  if (job.chain.empty() || !has_blocks_left(job) || job.next_block.load(std::memory_order_relaxed) == 0)
+    return commands;
+  for (std::size_t i = job.position; i < job.chain.size(); ++i) {
+    auto one = std::make_unique<LaunchJob>();
+    one->own = job.chain[i];
+    one->own.state.grid_id = job.grid_id + i;
+    one->alone = one->own.block_count == 1;
+    one->limit = job.limit;
+    one->keep_alive = job.keep_alive;
+    if (i == job.position) {
+      one->next_block = job.next_block.load();
+      one->started_ns = job.started_ns.load();
+    }
+    commands.push_back(std::make_unique<Command>());
+    commands.back()->job = std::move(one);
+  }
+  return commands;
 }
 
 }  // namespace quern::cpu::engine

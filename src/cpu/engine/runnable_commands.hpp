@@ -24,7 +24,7 @@ struct Task {
   bool lent = false;   ///< taken by a thread of another group
   /// Launches of Worker::following, and the one before these, that are complete; `command` is the one after
   std::uint32_t passed = 0;
-  /// for a SourceJob: commands to run before the source is called again
+  /// for a SourceJob: commands to run before the source is called again; for a chain: those in its place
   std::vector<std::unique_ptr<Command>> commands;
 };
 

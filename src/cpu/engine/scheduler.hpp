@@ -186,4 +186,8 @@ std::unique_ptr<Fault> run_launch(LaunchJob& job, Worker& worker, const Turn& tu
                                   std::uint32_t worker_count, Watchdog& watchdog,
                                   const std::function<void()>& meanwhile);
 
+/// For a chain that a thread has left in the middle of a grid, which takes longer than was expected: the rest
+/// as launches that threads share. Otherwise empty.
+std::vector<std::unique_ptr<Command>> split_chain(const LaunchJob& job);
+
 }  // namespace quern::cpu::engine

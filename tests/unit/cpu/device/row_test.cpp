@@ -414,6 +414,48 @@ TEST_CASE("a launch of several blocks that one thread begins is shared if it tak
   }
 }
 
+TEST_CASE("a chain whose grids take longer than a turn is shared, and can be cancelled and limited") {
+  enum class End { none, cancelled, late };
+  for (const End end : {End::none, End::cancelled, End::late}) {
+    CAPTURE(static_cast<int>(end));
+    Own own;
+    Order order(6);
+    Blocks blocks(40), more(40);
+    Grids grids;
+    grids.add(order.launch(0));
+    grids.add(launch_of(&Blocks::run, 40, &blocks));
+    grids.add(order.launch(1));
+    grids.add(order.launch(2));
+    grids.add(launch_of(&Blocks::run, 40, &more));
+    grids.add(order.launch(3));
+    auto job = grids.job(70);
+    if (end == End::late) job->limit = std::chrono::milliseconds(10);  // a grid takes 40
+    own.scheduler.submit(own.stream, std::move(job));
+    submit_row(own.stream, order, 4, 5);
+    if (end == End::cancelled) {
+      wait_for(blocks.done, 5);
+      own.scheduler.cancel(own.stream);
+      CHECK(order.ran == Order::up_to(1));
+      submit_row(own.stream, order, 5, 6);
+    }
+    own.scheduler.synchronize(own.stream);
+    if (end == End::none) {
+      CHECK(order.ran == Order::up_to(5));
+      CHECK(std::vector(order.grid_ids.begin(), order.grid_ids.begin() + 4) ==
+            std::vector<std::uint64_t>{70, 72, 73, 75});
+      for (Blocks* each : {&blocks, &more}) {
+        CHECK(each->most_running == 2);
+        CHECK(std::ranges::all_of(each->runs, [](const auto& runs) { return runs == 1; }));
+      }
+    } else {
+      CHECK(order.ran == (end == End::late ? std::vector{0} : std::vector{0, 5}));
+      CHECK(own.domain->fault() == (end == End::late ? FaultKind::launch_timeout : FaultKind::none));
+      CHECK(blocks.done < 40);
+      CHECK(more.done == 0);
+    }
+  }
+}
+
 TEST_CASE("threads that submit rows to their own streams and wait do not meet each other's launches") {
   std::vector<std::thread> threads;
   std::array<bool, 4> right{};
