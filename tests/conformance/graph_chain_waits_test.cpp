@@ -80,29 +80,7 @@ TEST_CASE("a fault ends a row of kernels: those before it have run, none after i
 }
 
 TEST_CASE_FIXTURE(ChainFixture, "a loop's body of small kernels runs as often as its condition says") {
-  const CUmodule loop = load(R"ptx(
-.version 8.0
-.target sm_75
-.address_size 64
-.extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);
-// the loop goes on while --*left is not 0
-.visible .entry count_down(.param .u64 handle, .param .u64 left)
-{
-  .reg .b32 %r<2>; .reg .b64 %rd<3>;
-  ld.param.u64 %rd1, [handle];
-  ld.param.u64 %rd2, [left];
-  ld.global.u32 %r1, [%rd2];
-  sub.u32 %r1, %r1, 1;
-  st.global.u32 [%rd2], %r1;
-  {
-    .param .b64 p0; .param .b32 p1;
-    st.param.b64 [p0], %rd1;
-    st.param.b32 [p1], %r1;
-    call.uni cudaGraphSetConditional, (p0, p1);
-  }
-  ret;
-}
-)ptx");
+  const CUmodule loop = load(kCountDownModule);
   const CUdeviceptr x = zeros(64), left = zeros(1), counter = zeros(1), snapshots = zeros(8),
                     unused = zeros(1);
   constexpr std::size_t kRuns = 4 + 1 + 3 + 2 + 6;  // of the body, by all launches

@@ -51,29 +51,7 @@ TEST_CASE_FIXTURE(GraphFixture, "conditional nodes run a body as their value say
 }
 
 TEST_CASE_FIXTURE(GraphFixture, "kernels set the condition of a loop") {
-  // As NVRTC compiles code that calls cudaGraphSetConditional(): counts down from 5.
-  const char* const text = R"ptx(
-.version 8.0
-.target sm_75
-.address_size 64
-.extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);
-.visible .entry count_down(.param .u64 handle, .param .u64 left)
-{
-  .reg .b32 %r<3>; .reg .b64 %rd<3>;
-  ld.param.u64 %rd1, [handle];
-  ld.param.u64 %rd2, [left];
-  ld.global.u32 %r1, [%rd2];
-  sub.u32 %r1, %r1, 1;
-  st.global.u32 [%rd2], %r1;
-  {
-    .param .b64 p0; .param .b32 p1;
-    st.param.b64 [p0], %rd1;
-    st.param.b32 [p1], %r1;
-    call.uni cudaGraphSetConditional, (p0, p1);
-  }
-  ret;
-}
-)ptx";
+  const char* const text = kCountDownModule;
   CUmodule loop_module = nullptr;  // not linked: the driver supplies the function
   REQUIRE(cu().cuModuleLoadData(&loop_module, text) == CUDA_SUCCESS);
   CUlinkState link = nullptr;

@@ -9,6 +9,30 @@
 
 namespace quern::conformance {
 
+/// A loop goes on while --*left is not 0. As NVRTC compiles code that calls cudaGraphSetConditional().
+inline const char* const kCountDownModule = R"ptx(
+.version 8.0
+.target sm_75
+.address_size 64
+.extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);
+.visible .entry count_down(.param .u64 handle, .param .u64 left)
+{
+  .reg .b32 %r<3>; .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [handle];
+  ld.param.u64 %rd2, [left];
+  ld.global.u32 %r1, [%rd2];
+  sub.u32 %r1, %r1, 1;
+  st.global.u32 [%rd2], %r1;
+  {
+    .param .b64 p0; .param .b32 p1;
+    st.param.b64 [p0], %rd1;
+    st.param.b32 [p1], %r1;
+    call.uni cudaGraphSetConditional, (p0, p1);
+  }
+  ret;
+}
+)ptx";
+
 struct GraphFixture : Fixture {
   GraphFixture() { REQUIRE(CU(cuGraphCreate)(&graph, 0) == CUDA_SUCCESS); }
 

@@ -209,22 +209,13 @@ bool may_stream(const LaunchWork& work) noexcept {
 /// A launch that takes fewer ticks of the time-stamp counter is not worth waking another thread: about 10 us.
 constexpr std::uint64_t kShortTicks = 30'000;
 
-/// True if there is nothing that other threads could do.
-bool is_serial(Driver& driver, const LaunchWork& work) noexcept {
-  if (work.cooperative || work.loaded->code->waits) return false;
-  return driver.scheduler().worker_count() == 1 || block_count(work) == 1;
-}
-
-/// By what the kernel's blocks took before.
-bool is_known_short(const LaunchWork& work) noexcept {
-  if (work.cooperative || work.loaded->code->waits) return false;
-  return work.loaded->pace->is_within(kShortTicks, block_count(work));
-}
-
-/// True if a thread should begin the launch before others are woken for it. It may take longer than it did,
+/// True if a thread should begin the launch before others are woken for it: these could do nothing, or the
+/// kernel's blocks took so little before that waking does not pay. The launch may take longer than it did,
 /// but then the thread leaves the rest to others, too, when its turn is over.
 bool begins_alone(Driver& driver, const LaunchWork& work) noexcept {
-  return is_serial(driver, work) || is_known_short(work);
+  if (work.cooperative || work.loaded->code->waits) return false;
+  return driver.scheduler().worker_count() == 1 || block_count(work) == 1 ||
+         work.loaded->pace->is_within(kShortTicks, block_count(work));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class FaultExplainer {
   virtual void explain(Fault& fault, const Grid& grid, const Worker& worker) const noexcept = 0;
 };
 
-/// How long a kernel's blocks took lately, in ticks of the time-stamp counter. Thread-safe.
+/// Remembers how long a kernel's blocks took lately, in ticks of the time-stamp counter. Thread-safe.
 class Pace {
  public:
   void note(std::uint64_t ticks, std::uint64_t blocks) noexcept {

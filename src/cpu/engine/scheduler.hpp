@@ -126,8 +126,8 @@ class Scheduler {
   // Waiting callers (scheduler.cpp).
   void wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) QUERN_EXCLUDES(mutex_);
   void run_stranded_for(const Stream& stream, Section& section) QUERN_REQUIRES(mutex_);
-  /// Runs a command so that `stream` continues: the one at its head, or, while that may
-  /// wait for other streams, one of those whose threads are missing. Returns false if nothing was done.
+  /// Runs a command so that `stream` continues: the one at its head, or, while that may wait for other
+  /// streams, one of those whose threads are missing. Returns false if nothing was done.
   bool run_for(const Stream& stream, Section& section, std::optional<FaultSignals>& signals)
       QUERN_REQUIRES(mutex_);
   /// Runs a command whose thread is missing, of one of the kinds up to `last`. Returns false if nothing was

@@ -41,7 +41,7 @@ void launch(Driver& driver, const std::shared_ptr<GraphExec>& exec,
 /// The node of `exec` that is a copy of `node`. Throws Failure if there is none.
 GraphNode& counterpart(const GraphExec& exec, const GraphNode& node);
 
-/// What an executable graph had before its nodes changed.
+/// Holds what an executable graph had before its nodes changed.
 struct Detached {
   std::shared_ptr<Graph> graph;  ///< null: it has kept it
   std::optional<Plan> plan;

@@ -76,7 +76,7 @@ std::unique_ptr<engine::LaunchJob> make_job(const std::shared_ptr<Chain>& chain)
 }
 
 const Plan& PlannedNodes::next(Driver& driver) {
-  // How long kernels take becomes known when they run: the first launches look again, later ones rarely.
+  // The device learns from each launch how long kernels take, so the first launches make the plan anew.
   const bool may_know_more = std::has_single_bit(++launches);
   if (!plan || may_know_more || !is_current(*plan)) plan = make_plan(driver, order);
   return *plan;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the same at every launch of an executable graph, made once: the grids of kernel nodes that follow
-// each other, which one thread runs as a chain (docs/decisions/0063-chains-of-small-launches.md).
+// A plan holds what is the same at every launch of an executable graph, so that it is made once: the grids of
+// kernel nodes that follow each other. One thread runs them as a chain
+// (docs/decisions/0063-launches-in-rows.md).
 #pragma once
 
 #include <chrono>
