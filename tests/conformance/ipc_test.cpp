@@ -2,6 +2,7 @@
 // Memory that several processes share.
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -69,6 +70,41 @@ TEST_CASE_FIXTURE(Fixture, "another process reads and writes memory, which keeps
       CHECK(late.succeeds());
     }
   }
+}
+
+namespace {
+
+constexpr unsigned kLaunches = 50, kBlocks = 4096, kThreads = 256;
+
+void count_often(Fixture& fixture, CUdeviceptr counter) {
+  for (unsigned i = 0; i < kLaunches; ++i)
+    REQUIRE(fixture.launch("count", kBlocks, kThreads, nullptr, counter) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "part: the process above counts too" * doctest::skip()) {
+  CUdeviceptr counter = 0;
+  REQUIRE(open_handle(counter, from_hex<CUipcMemHandle>(environment(kHandle))) == CUDA_SUCCESS);
+  CHECK(launch("count", kBlocks, kThreads, nullptr, counter) == CUDA_SUCCESS);  // compiles
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  std::printf("ready\n");
+  std::fflush(stdout);
+  count_often(*this, counter);
+}
+
+TEST_CASE_FIXTURE(Fixture, "atomic operations of two processes on one counter are all counted") {
+  const CUdeviceptr counter = allocate(256);
+  REQUIRE(cu().cuMemsetD32_v2(counter, 0, 64) == CUDA_SUCCESS);
+  REQUIRE(launch("count", kBlocks, kThreads, nullptr, counter) == CUDA_SUCCESS);  // before it is shared
+  REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  ::setenv(kHandle, to_hex(handle_of(counter)).c_str(), 1);
+  Process child("part: the process above counts too");
+  CHECK(child.answer("ready").empty());
+  count_often(*this, counter);
+  CHECK(child.succeeds());
+  CHECK(download<unsigned>(counter, 1)[0] == 2 * (kLaunches + 1) * kBlocks * kThreads);
 }
 
 TEST_CASE_FIXTURE(Fixture, "part: memory of the process above is gone" * doctest::skip()) {

@@ -330,6 +330,39 @@ TEST_CASE("the sign of a remainder is asked for behind a loop, by lanes that cam
     }
 }
 
+TEST_CASE("the sign of remainders by one divisor is asked for in an unrolled loop, without a branch") {
+  if (!ready()) return;
+  constexpr int kCount = 128;
+  const Kernel kernel = cuda_test::session()
+                            .load_cuda(R"(
+    extern "C" __global__ void k(int rounds, int divisor, int* out) {
+      const int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i >= 100) return;
+      const long long by = divisor;
+      long long sum = 0;
+      for (int q = 0; q < rounds; ++q) {
+        const long long rest = q * (i - 5) % by;
+        sum += (rest != 0) & (int)((unsigned long long)(rest ^ by) >> 63) ? rest + by : rest;
+      }
+      out[i] = (int)sum;
+    })")
+                            .kernel();
+  std::vector<std::int32_t> out(kCount), expected(kCount);
+  for (const int divisor : {7, 1, -7, 1000})
+    for (const int rounds : {0, 3, 50}) {
+      for (int i = 0; i < 100; ++i) {
+        std::int64_t sum = 0;
+        for (int q = 0; q < rounds; ++q) {
+          const int rest = q * (i - 5) % divisor;
+          sum += rest != 0 && (rest < 0) != (divisor < 0) ? rest + divisor : rest;
+        }
+        expected[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(sum);
+      }
+      kernel({.grid = kCount / 64, .block = 64})(rounds, divisor, Out(out));
+      CHECK_MESSAGE(out == expected, rounds, " rounds, by ", divisor);
+    }
+}
+
 TEST_CASE("one divisor, of which every lane asks whether it is negative, behind a loop and behind a branch") {
   if (!ready()) return;
   constexpr int kCount = 64;

@@ -170,6 +170,8 @@ std::vector<cpu::Specialisation> configurations(std::uint64_t seed, const Extent
     constexpr std::uint8_t kWidths[] = {0, 2, 4, 8};
     if (random.chance(40)) one.gang = random.pick(kWidths);
     if (one.gang != 0 && (full_warps == 0 || full_warps % one.gang != 0)) one.gang = 0;
+    one.lanes_in_turn = random.chance(30);
+    one.eager_loops = !one.lanes_in_turn && random.chance(40);
     one.dispatch = dispatched_percent != 0 && random.chance(dispatched_percent);
     if (std::ranges::find(result, one) == result.end()) result.push_back(one);
   }
@@ -179,9 +181,11 @@ std::vector<cpu::Specialisation> configurations(std::uint64_t seed, const Extent
 std::string name_of(const cpu::Specialisation& specialisation) {
   constexpr const char* kIsaNames[] = {"baseline", "avx2", "avx512"};
   const Extents& block = specialisation.block;
-  return fmt::format("{}, level {}, gang {}{}{}, block {}x{}x{}",
+  return fmt::format("{}, level {}, gang {}{}{}{}{}, block {}x{}x{}",
                      kIsaNames[static_cast<std::size_t>(specialisation.isa)], specialisation.opt_level,
                      specialisation.gang, specialisation.small_grid ? "" : ", any grid",
+                     specialisation.lanes_in_turn ? ", lanes in turn" : "",
+                     specialisation.eager_loops ? ", eager loops" : "",
                      specialisation.dispatch ? ", dispatched" : "", block[0], block[1], block[2]);
 }
 

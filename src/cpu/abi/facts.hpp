@@ -40,6 +40,14 @@ struct Location {
 /// to the innermost location in the kernel's own file, so it is no line of an included header.
 const Location& author_location(const std::vector<Location>& locations, const Location& at);
 
+/// The accesses of a kernel to global memory that are atomic operations at more than the scope of a block,
+/// or stores that are volatile or ordered.
+enum class AtomicUse : std::uint8_t {
+  none,
+  biased,  ///< such operations, and all ask for the owner of their region before (abi/bias.hpp)
+  other,
+};
+
 struct Parameter {
   std::uint32_t offset = 0;
   std::uint32_t size = 0;

@@ -23,7 +23,7 @@ struct Specialisation {
   /// wrap.
   bool small_grid = true;
   Isa isa = Isa::avx2;
-  bool alone = false;    ///< the device has one worker: no two blocks run at the same time
+  bool alone = false;    ///< one worker, and no memory of other processes: no two blocks run at the same time
   bool compact = false;  ///< the device window is compact (abi/state.hpp): every address is checked
   std::uint8_t opt_level = kGoodLevel;
   std::uint8_t gang =
@@ -32,6 +32,10 @@ struct Specialisation {
       0;
   /// Code that runs on any processor with the instruction set and with any number of workers, as in bundles.
   bool portable = false;
+  /// For tests: lanes run every loop one after another in which that is possible, whatever it costs.
+  bool lanes_in_turn = false;
+  /// For tests: masked code begins every loop eagerly in which that is possible.
+  bool eager_loops = false;
   bool dispatch = false;  ///< for tests: the dispatcher runs the lanes even if they could be kept together
   friend bool operator==(const Specialisation&, const Specialisation&) = default;
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu/abi/bias.hpp"
 #include "cpu/abi/pending.hpp"
 
 namespace quern::cpu::engine {
@@ -88,6 +89,7 @@ struct WorkerState {
   std::uint32_t running_warps = ~std::uint32_t{0};
   std::uint32_t reserved3 = 0;
   void* team = nullptr;  ///< the warps of the running block if the dispatcher runs them (warps.cpp)
+  BiasView bias;
   PendingWindow pending[kPendingWindows];
   /// Counts the executions for which a store does not test whether its lanes write neighbours. The index is
   /// the number of the store's address modulo kUntestedSlots. Any value gives right results.

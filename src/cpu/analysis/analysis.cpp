@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "cpu/analysis/algebra.hpp"
+#include "cpu/analysis/below.hpp"
 #include "cpu/analysis/control.hpp"
 #include "cpu/analysis/counters.hpp"
 #include "cpu/analysis/divergence.hpp"
+#include "cpu/analysis/halves.hpp"
 #include "cpu/analysis/regular.hpp"
 #include "cpu/analysis/residues.hpp"
 #include "cpu/analysis/rules.hpp"
@@ -80,6 +82,9 @@ class Solver {
         number_[value] = static_cast<std::uint32_t>(sequence_.size());
         sequence_.push_back(value);
         for (const ir::Value arg : function_[value].args) users_[arg].push_back(value);
+        if (asks_for_sign(function_[value]))
+          for (const ir::Value number : numbers_of_sign(function_, function_[value]))
+            users_[number].push_back(value);
         if (function_[value].op != ir::Op::phi) continue;
         counters_[value] = find_counter(function_, analysis_, value);
         if (counters_[value])
@@ -87,6 +92,10 @@ class Solver {
       }
     queued_.assign(sequence_.size(), true);
     for (std::uint32_t i = 0; i < sequence_.size(); ++i) queue_.push_back(i);  // sorted, so it is a heap
+  }
+  /// Its pattern may depend on those of numbers_of_sign, which are not always its operands.
+  static bool asks_for_sign(const ir::Inst& inst) {
+    return inst.op == ir::Op::lshr || inst.op == ir::Op::ashr || inst.op == ir::Op::icmp;
   }
   void enqueue(ir::Value value) {
     const std::uint32_t number = number_[value];
@@ -293,6 +302,8 @@ Expected<Analysis> analyse(const ir::Module& module, const ir::Function& functio
   if (!structure) return std::move(structure).errors();
   Solver(module, function, specialisation, assumption, *structure, analysis).run();
   analysis.residues = find_residues(module, function, analysis);
+  analysis.halves = find_halves(function, analysis);
+  analysis.below = find_below(function, analysis);
   if (apart) {
     analysis.divergent_control.assign(function.blocks.size(), true);
     return analysis;

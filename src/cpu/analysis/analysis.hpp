@@ -120,6 +120,8 @@ struct Analysis {
   /// marked. Other branch targets that only end come, in the order, before the code that continues.
   std::vector<bool> divergent_control;
   std::vector<Residue> residues;  ///< by ir::Value (residues.hpp)
+  std::vector<bool> halves;       ///< by ir::Value (halves.hpp)
+  std::vector<bool> below;        ///< by ir::Value (below.hpp)
   bool irreducible = false;  ///< Assumption::apart only: some cycle has several entries, so `loops` is empty
 };
 

@@ -11,8 +11,9 @@ constexpr std::size_t kMaxValues = 64;
 
 class Search {
  public:
-  Search(const ir::Function& function, const std::vector<LanePattern>& patterns)
-      : function_(function), patterns_(patterns) {}
+  /// `floats`: also by floating-point operations.
+  Search(const ir::Function& function, const std::vector<LanePattern>& patterns, bool floats)
+      : function_(function), patterns_(patterns), floats_(floats) {}
 
   /// Returns false if `condition` depends on data.
   bool run(ir::Value condition) {
@@ -25,7 +26,7 @@ class Search {
       if (seen_.size() > kMaxValues) return false;
       if (is_leaf(value)) continue;
       const ir::Inst& inst = function_[value];
-      if (!ir::has_trait(inst.op, 'p') || ir::is_float(inst.type)) return false;
+      if (!ir::has_trait(inst.op, 'p') || (ir::is_float(inst.type) && !floats_)) return false;
       open.insert(open.end(), inst.args.begin(), inst.args.end());
     }
     return true;
@@ -48,6 +49,7 @@ class Search {
 
   const ir::Function& function_;
   const std::vector<LanePattern>& patterns_;
+  const bool floats_;
   std::vector<ir::Value> seen_;
   bool unknown_ = false;
 };
@@ -55,13 +57,18 @@ class Search {
 }  // namespace
 
 bool is_regular(const ir::Function& function, const std::vector<LanePattern>& patterns, ir::Value condition) {
-  Search search(function, patterns);
+  Search search(function, patterns, false);
   return search.run(condition) && search.found_unknown();
 }
 
 bool depends_on_data(const ir::Function& function, const std::vector<LanePattern>& patterns,
                      ir::Value condition) {
-  return !Search(function, patterns).run(condition);
+  return !Search(function, patterns, false).run(condition);
+}
+
+bool depends_on_loads(const ir::Function& function, const std::vector<LanePattern>& patterns,
+                      ir::Value value) {
+  return !Search(function, patterns, true).run(value);
 }
 
 }  // namespace quern::cpu::analysis

@@ -21,4 +21,9 @@ bool is_regular(const ir::Function& function, const std::vector<LanePattern>& pa
 bool depends_on_data(const ir::Function& function, const std::vector<LanePattern>& patterns,
                      ir::Value condition);
 
+/// The same, where floating-point operations do not count as data: coordinates that are computed from thread
+/// indices do not depend on loads.
+bool depends_on_loads(const ir::Function& function, const std::vector<LanePattern>& patterns,
+                      ir::Value value);
+
 }  // namespace quern::cpu::analysis

@@ -38,6 +38,7 @@ struct CodeFacts {
   /// Bit i: the 8 bytes of parameters at 8 * i are the address of an array that the kernel only writes, with
   /// stores that bypass the caches if LaunchState::streams has the bit, too.
   std::uint64_t streamed = 0;
+  ir::AtomicUse atomics = ir::AtomicUse::none;
   LocalNeeds local;
   std::vector<SymbolUse> symbols;       ///< in the order of LaunchState::symbols
   std::vector<ir::Location> locations;  ///< for WorkerState::fault_location

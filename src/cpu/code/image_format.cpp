@@ -14,7 +14,7 @@ using base::ByteReader;
 using base::ByteWriter;
 
 constexpr std::string_view kMagic = "quern-code";
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::uint64_t kMaxImageBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{1} << 30;
 
@@ -76,7 +76,7 @@ bool read_locations(ByteReader& from, std::vector<ir::Location>& locations) {
 
 void write_facts(const CodeFacts& facts, ByteWriter& to) {
   to.number(facts.digest).number(facts.frame_bytes).flag(facts.waits).flag(facts.calls);
-  to.number(facts.streamed);
+  to.number(facts.streamed).number(static_cast<std::uint8_t>(facts.atomics));
   to.number(facts.local.bytes).number(facts.local.activation_bytes).flag(facts.local.calls);
   write_symbols(facts.symbols, to);
   write_locations(facts.locations, to);
@@ -88,6 +88,7 @@ bool read_facts(ByteReader& from, CodeFacts& facts) {
   facts.waits = from.flag();
   facts.calls = from.flag();
   facts.streamed = from.number<std::uint64_t>();
+  facts.atomics = static_cast<ir::AtomicUse>(from.number<std::uint8_t>());
   facts.local.bytes = from.number<std::uint64_t>();
   facts.local.activation_bytes = from.number<std::uint64_t>();
   facts.local.calls = from.flag();
@@ -117,7 +118,7 @@ void read_code(ByteReader& from, LinkedCode& code) {
 bool is_sound(const CodeFacts& facts) {
   constexpr std::uint64_t kMostLocal = std::uint64_t{ir::kMaxThreadLocalBytes} + ir::kCalledStackBytes;
   if (facts.frame_bytes > kMaxFrameBytes || facts.local.bytes > kMostLocal ||
-      facts.local.activation_bytes > facts.local.bytes)
+      facts.local.activation_bytes > facts.local.bytes || facts.atomics > ir::AtomicUse::other)
     return false;
   for (std::uint32_t i = 0; i < facts.locations.size(); ++i) {
     const std::uint32_t outer = facts.locations[i].inlined_at;

@@ -88,6 +88,11 @@ Expected<void> llvm(Compilation& c) {
   return kPass(*c.llvm);
 }
 
+/// Compact windows have no gaps that hold an index.
+Expected<void> check_bases(Compilation& c) {
+  return c.specialisation.compact ? Expected<void>() : emit::check_bases(*c.llvm);
+}
+
 Expected<void> link_image(Compilation& c) {
   Expected<CodeImage> image = emit::link_image(*c.llvm, c.module, std::move(c.locations));
   if (!image) return std::move(image).errors();
@@ -106,13 +111,18 @@ std::span<const Pass> pass_list() {
       {"split_critical_edges", Form::builder, &builder<lower::split_critical_edges>},
       {"build_ssa", Form::builder, &builder<lower::build_ssa>},
       {"propagate", Form::builder, &builder<lower::propagate>},
+      {"forget_lost_bits", Form::builder, &builder<lower::forget_lost_bits>},
       {"share_values", Form::builder, &builder<lower::share_values>},
       {"join_divisions", Form::builder, &builder<lower::join_divisions>},
+      {"narrow_to_low_words", Form::builder, &builder<lower::narrow_to_low_words>},
+      {"join_conversions", Form::builder, &builder<lower::join_conversions>},
+      {"narrow_compares", Form::builder, &builder<lower::narrow_compares>},
       {"hoist_invariants", Form::builder, &builder<lower::hoist_invariants>},
       {"remove_dead", Form::builder, &builder<lower::remove_dead>},
       {"settle_nan_bits", Form::builder, &builder<lower::settle_nan_bits>},
       {"merge_chains", Form::builder, &builder<lower::merge_chains>},
       {"merge_stores", Form::builder, &builder<lower::merge_stores>},
+      {"order_loads", Form::builder, &builder<lower::order_loads>},
       {"close_loops", Form::builder, &builder<lower::close_loops>},
       {"number_all", Form::builder, &builder<lower::number_all>},
       {"interleave_local", Form::builder, &builder<lower::interleave_local>},
@@ -122,22 +132,27 @@ std::span<const Pass> pass_list() {
       {"choose_dispatch", Form::checked, &choose_dispatch},
       // SIMT IR -> plans (cuts/passes.hpp)
       {"unroll_rounds", Form::cut, &plan<cuts::unroll_rounds>},
+      {"store_always", Form::cut, &plan<cuts::store_always>},
       {"place_extracts", Form::cut, &plan<cuts::place_extracts>},
       {"cut_at_waits", Form::cut, &plan<cuts::cut_at_waits>},
       {"cut_after_barriers", Form::cut, &plan<cuts::cut_after_barriers>},
       {"analyse_uncut", Form::cut, &plan<cuts::analyse_uncut>},
+      {"merge_neighbours", Form::cut, &plan<cuts::merge_neighbours>},
       {"choose_gangs", Form::cut, &plan<cuts::choose_gangs>},
       {"cut_before_assumed", Form::cut, &plan<cuts::cut_before_assumed>},
       {"cut_where_gangs_part", Form::cut, &plan<cuts::cut_where_gangs_part>},
       {"analyse_masked", Form::cut, &plan<cuts::analyse_masked>},
       {"analyse_full", Form::cut, &plan<cuts::analyse_full>},
       {"find_serial_code", Form::cut, &plan<cuts::find_serial_code>},
+      {"find_lanes_in_turn", Form::cut, &plan<cuts::find_lanes_in_turn>},
+      {"begin_loops_eagerly", Form::cut, &plan<cuts::begin_loops_eagerly>},
       {"find_ends", Form::cut, &plan<cuts::find_ends>},
       {"find_waits", Form::cut, &plan<cuts::find_waits>},
       {"choose_versions", Form::cut, &plan<cuts::choose_versions>},
       {"find_live_values", Form::cut, &plan<cuts::find_live_values>},
       {"find_streamed_stores", Form::cut, &plan<cuts::find_streamed_stores>},
       {"find_bounded_branches", Form::cut, &plan<cuts::find_bounded_branches>},
+      {"bias_atomics", Form::cut, &plan<cuts::bias_atomics>},
       {"gather_updates", Form::cut, &plan<cuts::gather_updates>},
       {"gather_locations", Form::cut, &gather_locations},
       // SIMT IR + plans -> LLVM IR -> machine code (emit/emit.hpp)
@@ -149,13 +164,19 @@ std::span<const Pass> pass_list() {
       {"simplify_control_flow", Form::llvm, &llvm<emit::simplify_control_flow>, kQuickLevel},
       {"combine_small_functions", Form::llvm, &llvm<emit::combine_small_functions>, kGoodLevel},
       {"hoist_out_of_loops", Form::llvm, &llvm<emit::hoist_out_of_loops>, kGoodLevel},
-      {"remove_redundant_loads", Form::llvm, &llvm<emit::remove_redundant_loads>, kGoodLevel},
       {"forward_shared", Form::llvm, &llvm<emit::forward_shared>, kGoodLevel},
+      {"remove_redundant_loads", Form::llvm, &llvm<emit::remove_redundant_loads>, kGoodLevel},
+      {"choose_extremes", Form::llvm, &llvm<emit::choose_extremes>, kGoodLevel},
+      {"join_halves", Form::llvm, &llvm<emit::join_halves>, kGoodLevel},
+      {"compose_shuffles", Form::llvm, &llvm<emit::compose_shuffles>, kGoodLevel},
       {"combine_instructions", Form::llvm, &llvm<emit::combine_instructions>, kGoodLevel},
       {"remove_dead_code", Form::llvm, &llvm<emit::remove_dead_code>, kQuickLevel},
       {"simplify_control_flow_again", Form::llvm, &llvm<emit::simplify_control_flow>, kGoodLevel},
+      {"check_bases", Form::llvm, &check_bases, kGoodLevel},
+      {"share_checks", Form::llvm, &llvm<emit::share_checks>, kGoodLevel},
       {"reduce_loop_strength", Form::llvm, &llvm<emit::reduce_loop_strength>, kGoodLevel},
       {"narrow_accesses", Form::llvm, &llvm<emit::narrow_accesses>, kQuickLevel},
+      {"keep_load_order", Form::llvm, &llvm<emit::keep_load_order>, kQuickLevel},
       {"prefetch_masked", Form::llvm, &llvm<emit::prefetch_masked>, kQuickLevel},
       {"compute_masks_as_words", Form::llvm, &llvm<emit::compute_masks_as_words>},
       {"keep_logic_from_selects", Form::llvm, &llvm<emit::keep_logic_from_selects>},

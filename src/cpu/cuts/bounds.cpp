@@ -39,6 +39,22 @@ std::optional<std::int64_t> reach_of(const analysis::LanePattern& pattern) {
   return most;
 }
 
+BoundedBranch bounded_comparison(const ir::Function& function,
+                                 const std::vector<analysis::LanePattern>& patterns, ir::Value comparison) {
+  const ir::Inst& what = function[comparison];
+  if (what.op != ir::Op::icmp || patterns[comparison].scalar() ||
+      ir::bit_size(function[what.args[0]].type) < 32)
+    return {};
+  ir::Value index = what.args[0], bound = what.args[1];
+  const bool exchanged = patterns[index].kind == analysis::LanePatternKind::uniform;
+  if (exchanged) std::swap(index, bound);
+  const BoundRow* const row = row_of(exchanged ? ir::swapped(what.attr.icmp) : what.attr.icmp);
+  if (row == nullptr) return {};
+  const std::optional<std::int64_t> reach = reach_of(patterns[index]);
+  if (!reach || patterns[bound].kind != analysis::LanePatternKind::uniform) return {};
+  return {comparison, index, bound, *reach, row->is_signed, row->inclusive, row->if_below};
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> count_reads(const ir::Function& function) {
@@ -55,18 +71,34 @@ BoundedBranch bounded_branch(const ir::Function& function, const std::vector<ana
   const ir::Inst& last = function[function.blocks[block].insts.back()];
   if (last.op != ir::Op::cond_br) return {};
   const ir::Value comparison = last.args[0];
-  const ir::Inst& what = function[comparison];
-  if (what.op != ir::Op::icmp || what.block != block || reads[comparison] != 1 ||
-      patterns[comparison].scalar() || ir::bit_size(function[what.args[0]].type) < 32)
-    return {};
-  ir::Value index = what.args[0], bound = what.args[1];
-  const bool exchanged = patterns[index].kind == analysis::LanePatternKind::uniform;
-  if (exchanged) std::swap(index, bound);
-  const BoundRow* const row = row_of(exchanged ? ir::swapped(what.attr.icmp) : what.attr.icmp);
-  if (row == nullptr) return {};
-  const std::optional<std::int64_t> reach = reach_of(patterns[index]);
-  if (!reach || patterns[bound].kind != analysis::LanePatternKind::uniform) return {};
-  return {comparison, index, bound, *reach, row->is_signed, row->inclusive, row->if_below};
+  if (function[comparison].block != block || reads[comparison] != 1) return {};
+  return bounded_comparison(function, patterns, comparison);
+}
+
+BoundedBranches bounded_branches(const ir::Function& function,
+                                 const std::vector<analysis::LanePattern>& patterns, ir::BlockId block) {
+  constexpr std::size_t kMost = 4;
+  const ir::Inst& last = function[function.blocks[block].insts.back()];
+  if (last.op != ir::Op::cond_br || patterns[last.args[0]].scalar()) return {};
+  const ir::Op joins = function[last.args[0]].op;
+  if (joins != ir::Op::and_ && joins != ir::Op::or_) return {};
+  BoundedBranches found{.if_below = joins == ir::Op::and_};
+  std::vector<ir::Value> open{last.args[0]};
+  while (!open.empty()) {
+    const ir::Value value = open.back();
+    open.pop_back();
+    if (function[value].block != block || found.comparisons.size() + found.uniform.size() == kMost) return {};
+    if (patterns[value].kind == analysis::LanePatternKind::uniform) {
+      found.uniform.push_back(value);
+    } else if (function[value].op == joins) {
+      open.insert(open.end(), function[value].args.begin(), function[value].args.end());
+    } else {
+      const BoundedBranch comparison = bounded_comparison(function, patterns, value);
+      if (comparison.comparison == ir::kNone || comparison.if_below != found.if_below) return {};
+      found.comparisons.push_back(comparison);
+    }
+  }
+  return found;
 }
 
 }  // namespace quern::cpu::cuts

@@ -24,11 +24,24 @@ struct BoundedBranch {
   bool if_below = true;    ///< the comparison's result for an index below the bound
 };
 
+/// A branch on several such comparisons and conditions that are the same in all lanes: `if (x >= width || y
+/// >= height)`. If every comparison holds that the last lane is below its bound, and the other conditions
+/// agree, all lanes go one way.
+struct BoundedBranches {
+  std::vector<BoundedBranch> comparisons;  ///< empty: the branch has no such condition
+  std::vector<ir::Value> uniform;          ///< each must be `if_below`
+  bool if_below = true;                    ///< the condition if everything is below its bound
+};
+
 /// The number of instructions that read each value.
 std::vector<std::uint32_t> count_reads(const ir::Function& function);
 
 /// Classifies the branch at the end of `block`.
 BoundedBranch bounded_branch(const ir::Function& function, const std::vector<analysis::LanePattern>& patterns,
                              const std::vector<std::uint32_t>& reads, ir::BlockId block);
+
+/// Classifies the branch at the end of `block` if its condition is computed in that block.
+BoundedBranches bounded_branches(const ir::Function& function,
+                                 const std::vector<analysis::LanePattern>& patterns, ir::BlockId block);
 
 }  // namespace quern::cpu::cuts

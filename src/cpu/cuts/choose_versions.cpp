@@ -73,6 +73,7 @@ std::vector<bool> find_masked_needed(const Plan& plan) {
   for (const ir::BlockId id : plan.full.order)
     if (divergent(plan, id) || !plan.tested[id].empty())
       open.insert(open.end(), blocks[id].succs.begin(), blocks[id].succs.end());
+  for (const LaneLoop& loop : plan.lane_loops) open.push_back(loop.header());
   while (!open.empty()) {
     const ir::BlockId id = open.back();
     open.pop_back();
@@ -97,7 +98,7 @@ bool worth_reentering(const Plan& plan, ir::BlockId id, const Specialisation& sp
   const ir::Block& block = plan.function->blocks[id];
   if (plan.dispatched && (!plan.full_needed[id] || id == 0 || leaves_wait(plan, id)))
     return plan.full_needed[id];
-  if (!plan.masked_needed[id] || block.insts.size() <= 2) return false;
+  if (!plan.masked_needed[id] || !plan.full_needed[id] || block.insts.size() <= 2) return false;
   const bool resumed = block.preds.size() == 1 && plan.barrier[block.preds[0]] != ir::kNone;
   if (resumed && specialisation.warps() > 1) return true;
   const std::uint32_t loop = facts.loop_of[id];
@@ -111,10 +112,12 @@ void choose(Plan& plan, const Specialisation& specialisation) {
   if (!plan.has_full || plan.dispatched) {
     plan.masked_needed.assign(count, false);
     for (const ir::BlockId id : plan.masked.order) plan.masked_needed[id] = true;
-    if (!plan.has_full) return;
   } else {
     plan.masked_needed = find_masked_needed(plan);
   }
+  for (const LaneLoop& loop : plan.lane_loops)
+    for (const ir::BlockId id : loop.blocks) plan.masked_needed[id] = id == loop.header();
+  if (!plan.has_full) return;
   for (const ir::BlockId id : plan.masked.order)
     plan.reenter[id] = worth_reentering(plan, id, specialisation);
 }
@@ -185,6 +188,8 @@ void find_waits(ir::Function&, Plan& plan, const Specialisation&) {
   plan.waits.resize(count, ir::kNone);
   plan.full_needed.assign(count, true);
   plan.spins.assign(count, false);
+  for (const LaneLoop& loop : plan.lane_loops)
+    for (const ir::BlockId id : loop.blocks) plan.full_needed[id] = false;
   if (!plan.dispatched) return;
   const Analysis& facts = plan.masked;
   const std::vector<bool> waiting = analysis::find_waiting_loops(*plan.function, facts);
@@ -214,16 +219,21 @@ void find_live_values(ir::Function& function, Plan& plan, const Specialisation&)
 
 void find_bounded_branches(ir::Function& function, Plan& plan, const Specialisation&) {
   plan.bounded.resize(function.blocks.size());
+  plan.bounded_together.resize(function.blocks.size());
   if (!plan.has_full) return;
   const std::vector<std::uint32_t> reads = count_reads(function);
   for (ir::BlockId id = 0; id < function.blocks.size(); ++id)
-    if (plan.full_needed[id]) plan.bounded[id] = bounded_branch(function, plan.full.patterns, reads, id);
+    if (plan.full_needed[id]) {
+      plan.bounded[id] = bounded_branch(function, plan.full.patterns, reads, id);
+      plan.bounded_together[id] = bounded_branches(function, plan.full.patterns, id);
+    }
 }
 
 Plan masked_only(const Plan& plan) {
   Plan result = plan;
   result.has_full = false;
   give_up_gang(result);
+  result.eager.assign(result.eager.size(), ir::kNone);
   choose(result, {});
   return result;
 }

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "cpu/abi/pending.hpp"
+#include "cpu/cuts/accesses.hpp"
 #include "cpu/cuts/passes.hpp"
 
 namespace quern::cpu::cuts {
@@ -38,16 +39,11 @@ bool commutes(ir::AtomicOp op) {
   return false;
 }
 
-bool is_global(const ir::Inst& inst) {
-  return inst.attr.space == ir::Space::global || inst.attr.space == ir::Space::generic;
-}
-bool is_weak(const ir::Inst& inst) {
-  return inst.attr.semantics == ir::Semantics::weak || inst.attr.semantics == ir::Semantics::relaxed;
-}
-
 /// `facts`: those of masked code, which hold in full code, too.
 bool can_gather(const ir::Function& function, const analysis::Analysis& facts, const ir::Inst& inst) {
-  if (inst.op != Op::atomic || !inst.attr.unused_result || !is_global(inst) || !is_weak(inst)) return false;
+  if (inst.op != Op::atomic || inst.attr.biased || !inst.attr.unused_result || !may_be_global(inst) ||
+      !is_unordered(inst))
+    return false;
   if (inst.attr.scope != ir::Scope::gpu && inst.attr.scope != ir::Scope::cluster) return false;
   const ir::Type type = function[inst.args[1]].type;
   // The sum of a warp is rounded before it is added to memory, and so may be that of several warps. At
@@ -171,8 +167,8 @@ class Gathering {
     const bool accesses = inst.op == Op::load || inst.op == Op::store || inst.op == Op::atomic;
     if (inst.op == Op::fence || inst.op == Op::host_call) return settle(pending, true);
     if (!accesses || inst.attr.invariant) return;
-    if (!is_weak(inst)) return settle(pending, true);
-    if (!is_global(inst)) return;
+    if (!is_unordered(inst)) return settle(pending, true);
+    if (!may_be_global(inst)) return;
     if (inst.op != Op::atomic) return settle(pending, ir::is_ordered(inst.attr));
     if (!inst.attr.unused_result) return settle(pending, true);
     settle(pending & ~same_operation(inst), false);

@@ -17,6 +17,10 @@ Expected<void> choose_dispatch(ir::Function& function, Plan& plan, const Special
 /// Unrolls short loops over barriers whose iterations are known from the shape of the block.
 void unroll_rounds(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
+/// Makes conditional stores to shared memory unconditional, if the threads store to different addresses that
+/// are known at compile time, and have loaded what these contained.
+void store_always(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+
 /// Moves each extract directly after its operand: then the elements need no storage.
 void place_extracts(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
@@ -30,6 +34,9 @@ void cut_after_barriers(ir::Function& function, Plan& plan, const Specialisation
 /// Analyses the function for the cuts that follow (Plan::uncut). Errors here and in the other analyses: those
 /// of analysis::analyse().
 Expected<void> analyse_uncut(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+
+/// Merges accesses to neighbouring elements by lanes that are apart, and analyses the function again then.
+Expected<void> merge_neighbours(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Decides how many warps run in lockstep (Plan::gang).
 void choose_gangs(ir::Function& function, Plan& plan, const Specialisation& specialisation);
@@ -51,6 +58,13 @@ Expected<void> analyse_full(ir::Function& function, Plan& plan, const Specialisa
 /// Finds the blocks that the warps of a gang run one after another (Plan::serial, Plan::lockstep).
 void find_serial_code(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
+/// Finds the loops that lanes run one after another (Plan::lane_loops). Not for functions that gangs run.
+void find_lanes_in_turn(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+
+/// Finds the loops of which full code does not ask whether all lanes have left them (Plan::eager). Not for
+/// functions that gangs run.
+void begin_loops_eagerly(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+
 /// Finds the blocks at which lanes have ended (Plan::ends).
 void find_ends(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
@@ -69,6 +83,10 @@ void find_streamed_stores(ir::Function& function, Plan& plan, const Specialisati
 
 /// Classifies the branches of full code (Plan::bounded).
 void find_bounded_branches(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+
+/// Chooses the atomic operations that ask for the owner of their region (ir::Attributes::biased): all that
+/// the kernel has on global memory, or none. Sets Plan::atomics.
+void bias_atomics(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Chooses the atomic operations that a worker gathers, and the accesses before which their updates are
 /// applied (ir::Attributes::gathers, settles).

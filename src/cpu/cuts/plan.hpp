@@ -11,15 +11,17 @@
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/cuts/bounds.hpp"
 #include "cpu/cuts/gang_plan.hpp"
+#include "cpu/cuts/lane_loops.hpp"
 #include "cpu/cuts/serial_regions.hpp"
 #include "cpu/ir/ir.hpp"
 
 namespace quern::cpu::cuts {
 
-/// Every block is emitted in up to two versions. Full: all 32 lanes of the warp run, without masks; branches
-/// are real branches; patterns come from the optimistic analysis. Masked: some lanes run; blocks run in
-/// Analysis::order, and a block is skipped if no lane waits at it; patterns come from the safe analysis.
-enum class Version : std::uint8_t { full, masked };
+/// Every block is emitted in up to two of these versions. Full: all 32 lanes of the warp run, without masks;
+/// branches are real branches; patterns come from the optimistic analysis. Masked: some lanes run; blocks run
+/// in Analysis::order, and a block is skipped if no lane waits at it; patterns come from the safe analysis.
+/// Lane: one lane of masked code runs a loop alone, as scalar code (lane_loops.hpp).
+enum class Version : std::uint8_t { full, masked, lane };
 
 struct Plan {
   const ir::Module* module = nullptr;
@@ -40,12 +42,15 @@ struct Plan {
   std::vector<std::vector<ir::Value>>
       live_in;  ///< by BlockId: values defined before it and read in or after it
 
-  std::vector<BoundedBranch> bounded;  ///< by BlockId: the comparison at its end; for full code
+  std::vector<BoundedBranch> bounded;             ///< by BlockId: the comparison at its end; for full code
+  std::vector<BoundedBranches> bounded_together;  ///< by BlockId: the same for several comparisons
 
   /// By Value: a store may bypass the caches if the launch finds the array of the parameter at this byte
   /// large; ir::kNone: never. No instruction of the kernel lets other workers look for its stores while it
   /// runs.
   std::vector<std::uint32_t> streamed;
+
+  ir::AtomicUse atomics = ir::AtomicUse::none;  ///< of the kernel and the functions that it calls
 
   GangPlan gang;
   /// by BlockId: it has only a terminator, at which the warps of a gang may diverge
@@ -63,7 +68,19 @@ struct Plan {
   std::vector<bool> full_needed;  ///< by BlockId: it has a full version, if has_full
   std::vector<bool> spins;  ///< by BlockId: lanes that return to it from a later block let others run first
 
-  const analysis::Analysis& facts(Version version) const { return version == Version::full ? full : masked; }
+  /// Their blocks have neither a full nor a masked version, except that masked code begins them at the
+  /// header.
+  std::vector<LaneLoop> lane_loops;
+  std::vector<std::uint32_t> lane_loop;  ///< by BlockId: index into `lane_loops`, or ir::kNone
+  analysis::Analysis lane;               ///< facts about the values of that code, if there are such loops
+
+  /// by BlockId: the last block of the loop around it whose iterations may run without lanes
+  /// (eager_loops.hpp), or ir::kNone
+  std::vector<ir::BlockId> eager;
+
+  const analysis::Analysis& facts(Version version) const {
+    return version == Version::full ? full : version == Version::masked ? masked : lane;
+  }
 };
 
 /// Functions with more instructions get only masked code, as functions of quick code do: compiling two

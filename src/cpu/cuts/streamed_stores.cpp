@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cpu/cuts/accesses.hpp"
 #include "cpu/cuts/passes.hpp"
 
 namespace quern::cpu::cuts {
@@ -67,10 +68,6 @@ class Finder {
   std::map<ir::Value, std::uint32_t> pointers_;
 };
 
-bool is_global(const ir::Inst& inst) {
-  return inst.attr.space == ir::Space::global || inst.attr.space == ir::Space::generic;
-}
-
 /// True if other workers may look for what the kernel has stored while it runs.
 bool talks_to_others(const ir::Inst& inst) {
   switch (inst.op) {
@@ -99,7 +96,7 @@ bool waits_for_memory(const Plan& plan, ir::BlockId block) {
     insts += function.blocks[id].insts.size();
     for (const ir::Value value : function.blocks[id].insts) {
       const ir::Inst& inst = function[value];
-      if (inst.op == ir::Op::store && is_global(inst))
+      if (inst.op == ir::Op::store && may_be_global(inst))
         bytes += inst.attr.count * std::size_t{ir::byte_size(function[inst.args[1]].type)};
     }
   }
@@ -117,8 +114,9 @@ void find_streamed_stores(ir::Function& function, Plan& plan, const Specialisati
     for (const ir::Value value : function.blocks[id].insts) {
       const ir::Inst& inst = function[value];
       if (talks_to_others(inst)) return plan.streamed.assign(function.insts.size(), ir::kNone);
-      if (inst.op == ir::Op::load && is_global(inst)) read.push_back(finder.pointer_of(inst.args[0]));
-      if (inst.op == ir::Op::store && is_global(inst)) plan.streamed[value] = finder.pointer_of(inst.args[0]);
+      if (inst.op == ir::Op::load && may_be_global(inst)) read.push_back(finder.pointer_of(inst.args[0]));
+      if (inst.op == ir::Op::store && may_be_global(inst))
+        plan.streamed[value] = finder.pointer_of(inst.args[0]);
     }
   for (ir::Value value = 0; value < plan.streamed.size(); ++value) {
     std::uint32_t& parameter = plan.streamed[value];

@@ -174,6 +174,7 @@ void Contexts::tear_down(const std::shared_ptr<ContextState>& state) {
   services_.scheduler->synchronize(*state->domain);
   services_.objects->end(*state);  // destroyed after the lock of the tables
   forget_context(*state);
+  services_.scheduler->wait_for_disposal();
   const bool faulted = state->domain->fault() != engine::FaultKind::none;
   services_.memory->remove_all(state->id, !faulted ? engine::Remains::nothing
                                           : host_memory_is_kept.load(std::memory_order_relaxed)

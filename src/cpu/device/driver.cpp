@@ -237,8 +237,12 @@ std::uint32_t Driver::device(CUdevice device) const {
 
 std::shared_ptr<engine::Allocation> Driver::allocate(const ContextState& context, engine::AllocationKind kind,
                                                      std::uint64_t bytes, unsigned flags) {
-  std::shared_ptr<engine::Allocation> made =
-      memory_->allocate({bytes, kind, context.device, context.id, flags});
+  const engine::MemoryRequest request{bytes, kind, context.device, context.id, flags};
+  std::shared_ptr<engine::Allocation> made = memory_->allocate(request);
+  if (made == nullptr) {
+    scheduler_->wait_for_disposal();
+    made = memory_->allocate(request);
+  }
   if (made != nullptr && context.ended.load()) {
     memory_->remove(*made);
     require_not_ended(context);

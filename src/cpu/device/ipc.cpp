@@ -80,6 +80,7 @@ int open_shared_file(const SharedFile& file) {
 
 std::shared_ptr<engine::Allocation> import_memory(engine::Memory& memory, const SharedFile& file,
                                                   const ImportRequest& request) {
+  memory.bias().forbid();
   const std::shared_ptr<engine::Backing> backing = engine::Backing::adopt(open_shared_file(file));
   require(backing != nullptr, CUDA_ERROR_MAP_FAILED);
   require(file.bytes > 0 && file.offset <= backing->bytes() && file.bytes <= backing->bytes() - file.offset,

@@ -125,7 +125,7 @@ Specialisation specialisation_of(const LaunchRequest& request, const ModuleObjec
       base::env_switch("QUERN_CPU_DISPATCH", &engine::report_variable).value_or(false);
   specialisation.isa = isa;
   specialisation.compact = driver.window().compact();
-  specialisation.alone = driver.scheduler().worker_count() == 1;
+  specialisation.alone = driver.scheduler().worker_count() == 1 && !driver.memory().bias().is_forbidden();
   specialisation.dispatch = dispatch;
   if (wanted_tier() == WantedTier::quick) specialisation.opt_level = kQuickLevel;
   if (!module.settings.optimised) specialisation.opt_level = kDebugLevel;
@@ -240,6 +240,7 @@ void fill_grid(engine::Grid& grid, Driver& driver, LaunchWork work) {
   grid.block_count = block_count(work);
   if (may_stream(work)) grid.state.streams = find_streams(code.streamed, grid.state.params, driver);
   grid.waits = code.waits;
+  grid.atomics = code.atomics;
   grid.owner = context.id;
   grid.device = context.device;
   grid.heap_bytes = context.heap_bytes.load(std::memory_order_relaxed);

@@ -11,6 +11,7 @@
 
 #include "cpu/abi/warp_size.hpp"
 #include "cpu/abi/warps.hpp"
+#include "cpu/emit/llvm/forward_shared.hpp"
 #include "cpu/emit/llvm/llvm_target.hpp"
 
 namespace quern::cpu::emit {
@@ -282,7 +283,8 @@ class RunEmitter {
     ctaid[2]->addIncoming(at_.CreateAdd(ctaid[2], at_.CreateZExt(y_wraps, word())), latch);
     llvm::Value* next = at_.CreateSub(left, at_.getInt64(1));
     left->addIncoming(next, latch);
-    at_.CreateCondBr(at_.CreateICmpEQ(next, at_.getInt64(0)), end, head);
+    llvm::BranchInst* const branch = at_.CreateCondBr(at_.CreateICmpEQ(next, at_.getInt64(0)), end, head);
+    branch->setMetadata(kBlockEnds, llvm::MDNode::get(context_, {}));
   }
 
   /// Stores data for the report of a fault. The store is atomic, because LLVM does not know that code may

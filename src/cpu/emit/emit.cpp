@@ -27,6 +27,7 @@ void emit_functions(const ir::Module& module, const std::vector<Plan>& plans,
     emit_device_function(*callees[i], plans[i], specialisation, callees);
   out.waits = plans[0].dispatched;
   out.streamed = streamed_parameters(plans[0]);
+  out.atomics = plans[0].atomics;
   out.frame_bytes = emit_run(*out.module, plans[0], specialisation, callees);
 }
 
@@ -123,6 +124,7 @@ Expected<CodeImage> link_image(LlvmCode& code, const ir::Module& module,
   image.facts.frame_bytes = code.frame_bytes;
   image.facts.waits = code.waits;
   image.facts.streamed = code.streamed;
+  image.facts.atomics = code.atomics;
   image.facts.calls = module.functions.size() > 1;
   image.facts.local = local_needs(module);
   image.facts.symbols = symbols_of(module);

@@ -51,10 +51,16 @@ Expected<void> combine_small_functions(LlvmCode& code);  ///< InstCombine, of fu
 Expected<void> hoist_out_of_loops(LlvmCode& code);       ///< LICM
 Expected<void> remove_redundant_loads(LlvmCode& code);   ///< GVN
 Expected<void> forward_shared(LlvmCode& code);           ///< shared memory in registers (forward_shared.hpp)
+Expected<void> choose_extremes(LlvmCode& code);          ///< (a > b) != up ? a : b (choose_extremes.hpp)
+Expected<void> join_halves(LlvmCode& code);              ///< of permuted 64-bit elements (join_halves.hpp)
+Expected<void> compose_shuffles(LlvmCode& code);         ///< chains of permutations (compose_shuffles.hpp)
 Expected<void> combine_instructions(LlvmCode& code);     ///< InstCombine
 Expected<void> remove_dead_code(LlvmCode& code);         ///< ADCE
+Expected<void> check_bases(LlvmCode& code);   ///< of indexed addresses, in wide windows (check_bases.hpp)
+Expected<void> share_checks(LlvmCode& code);  ///< of near addresses (share_checks.hpp)
 Expected<void> reduce_loop_strength(LlvmCode& code);     ///< LoopStrengthReduce
 Expected<void> narrow_accesses(LlvmCode& code);          ///< constant masks (narrow_accesses.hpp)
+Expected<void> keep_load_order(LlvmCode& code);          ///< loads in their order (keep_load_order.hpp)
 Expected<void> prefetch_masked(LlvmCode& code);          ///< some processors (prefetch_masked.hpp)
 Expected<void> compute_masks_as_words(LlvmCode& code);   ///< AVX-512 (mask_words.hpp)
 Expected<void> keep_logic_from_selects(LlvmCode& code);  ///< AVX-512 (masked_ternlog.hpp)

@@ -18,8 +18,13 @@
 #include <utility>
 
 #include "cpu/emit/emit.hpp"
+#include "cpu/emit/llvm/check_bases.hpp"
+#include "cpu/emit/llvm/choose_extremes.hpp"
+#include "cpu/emit/llvm/compose_shuffles.hpp"
 #include "cpu/emit/llvm/fatal.hpp"
 #include "cpu/emit/llvm/forward_shared.hpp"
+#include "cpu/emit/llvm/join_halves.hpp"
+#include "cpu/emit/llvm/keep_load_order.hpp"
 #include "cpu/emit/llvm/llvm_code.hpp"
 #include "cpu/emit/llvm/llvm_target.hpp"
 #include "cpu/emit/llvm/mask_words.hpp"
@@ -27,6 +32,7 @@
 #include "cpu/emit/llvm/narrow_accesses.hpp"
 #include "cpu/emit/llvm/prefetch_masked.hpp"
 #include "cpu/emit/llvm/promote_slots.hpp"
+#include "cpu/emit/llvm/share_checks.hpp"
 
 namespace quern::cpu::emit {
 namespace {
@@ -112,11 +118,40 @@ Expected<void> forward_shared(LlvmCode& code) {
   return for_each_function(code, [](llvm::Function& function) { forward_shared(function); });
 }
 
+Expected<void> choose_extremes(LlvmCode& code) {
+  code.forget_analyses();
+  return for_each_function(code, [](llvm::Function& function) { choose_extremes(function); });
+}
+
+Expected<void> join_halves(LlvmCode& code) {
+  code.forget_analyses();
+  return for_each_function(code, [](llvm::Function& function) { join_halves(function); });
+}
+
+Expected<void> compose_shuffles(LlvmCode& code) {
+  const llvm::MCSubtargetInfo& target = *code.machine.getMCSubtargetInfo();
+  if (!target.checkFeatures("+avx2")) return {};
+  const unsigned register_bits = target.checkFeatures("+avx512bw") ? 512 : 256;
+  code.forget_analyses();
+  return for_each_function(code,
+                           [&](llvm::Function& function) { compose_shuffles(function, register_bits); });
+}
+
 Expected<void> combine_instructions(LlvmCode& code) {
   return run_on_functions(code, llvm::InstCombinePass());
 }
 
 Expected<void> remove_dead_code(LlvmCode& code) { return run_on_functions(code, llvm::ADCEPass()); }
+
+Expected<void> check_bases(LlvmCode& code) {
+  code.forget_analyses();
+  return for_each_function(code, [](llvm::Function& function) { check_bases(function); });
+}
+
+Expected<void> share_checks(LlvmCode& code) {
+  code.forget_analyses();
+  return for_each_function(code, [](llvm::Function& function) { share_checks(function); });
+}
 
 /// By default, the code generator runs these passes first (llvm_target.cpp disables them).
 Expected<void> reduce_loop_strength(LlvmCode& code) {
@@ -134,6 +169,10 @@ Expected<void> reduce_loop_strength(LlvmCode& code) {
 Expected<void> narrow_accesses(LlvmCode& code) {
   code.forget_analyses();
   return for_each_function(code, [](llvm::Function& function) { narrow_accesses(function); });
+}
+
+Expected<void> keep_load_order(LlvmCode& code) {
+  return for_each_function(code, [](llvm::Function& function) { keep_load_order(function); });
 }
 
 /// For AMD's processors. Measured on Zen 5 (docs/decisions/0057-masked-accesses.md).

@@ -14,6 +14,7 @@
 
 #include "cpu/abi/facts.hpp"
 #include "cpu/abi/state.hpp"
+#include "cpu/engine/block_shares.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/worker.hpp"
 
@@ -60,6 +61,7 @@ struct Grid {
   std::shared_ptr<const std::byte[]> params;  ///< owns the target of state.params; null: the job does
   std::uint64_t block_count = 0;
   bool waits = false;  ///< blocks may wait for others, or for the host
+  ir::AtomicUse atomics = ir::AtomicUse::none;
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
   std::uint64_t heap_bytes = 0;
@@ -92,8 +94,10 @@ struct LaunchJob {
   static constexpr std::size_t kParameterBytes = 192;
   alignas(16) std::byte parameters[kParameterBytes];
 
-  std::size_t position = 0;  ///< in the chain. The thread that runs it writes it
-  std::atomic<std::uint64_t> next_block{0};
+  std::size_t position = 0;                  ///< in the chain. The thread that runs it writes it
+  std::atomic<std::uint64_t> next_block{0};  ///< not used if there are shares
+  /// Null: the blocks are taken in order, by one thread or because they may wait for each other.
+  std::unique_ptr<BlockShares> shares;
   /// a worker had a fault, the time limit was exceeded, or it was cancelled
   std::atomic<bool> stopped{false};
   std::atomic<std::int64_t> started_ns{0};  ///< monotonic; set if launches are watched
@@ -104,8 +108,9 @@ struct LaunchJob {
   const Grid& grid() const noexcept { return chain.empty() ? own : chain[position]; }
   /// True if no thread needs to join, or to run it again.
   bool exhausted() const noexcept {
-    return stopped.load(std::memory_order_relaxed) ||
-           next_block.load(std::memory_order_relaxed) >= grid().block_count;
+    if (stopped.load(std::memory_order_relaxed)) return true;
+    return shares != nullptr ? shares->exhausted()
+                             : next_block.load(std::memory_order_relaxed) >= grid().block_count;
   }
 };
 

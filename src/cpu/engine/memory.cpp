@@ -110,6 +110,7 @@ std::shared_ptr<Allocation> Memory::enter(std::byte* base, const MemoryRequest& 
 }
 
 Arena::FilePlace Memory::share(const Allocation& allocation) {
+  bias_.forbid();
   return arenas_[allocation.device]->share(allocation.base, allocation.device);
 }
 

@@ -11,6 +11,7 @@
 #include "base/thread_annotations.hpp"
 #include "cpu/engine/arena.hpp"
 #include "cpu/engine/backing.hpp"
+#include "cpu/engine/bias.hpp"
 #include "cpu/engine/window.hpp"
 
 namespace quern::cpu::engine {
@@ -162,6 +163,9 @@ class Memory {
   /// addresses.
   Arena* locals() noexcept { return locals_.get(); }
 
+  /// The regions of the memory that only one worker updates.
+  Bias& bias() noexcept { return bias_; }
+
   std::uint64_t total_bytes(std::uint32_t device) const noexcept { return arenas_[device]->total_bytes(); }
   std::uint64_t free_bytes(std::uint32_t device) { return arenas_[device]->free_bytes(); }
 
@@ -172,6 +176,7 @@ class Memory {
 
   std::vector<std::unique_ptr<Arena>> arenas_;  ///< by device; the last one is pinned host memory
   std::unique_ptr<Arena> locals_;
+  Bias bias_;
   base::Mutex mutex_;
   Table allocations_ QUERN_GUARDED_BY(mutex_);
   std::map<std::uint64_t, std::uint64_t> heap_used_bytes_ QUERN_GUARDED_BY(mutex_);  ///< by owner

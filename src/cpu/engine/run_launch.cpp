@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs chunks of blocks of a launch on one thread.
-#include <algorithm>
+#include <sched.h>
+
 #include <chrono>
 
 #include "cpu/engine/output.hpp"
@@ -9,6 +10,12 @@
 
 namespace quern::cpu::engine {
 namespace {
+
+/// The number of the processor that runs this thread, which may change at any time.
+std::uint32_t current_processor() noexcept {
+  const int number = ::sched_getcpu();
+  return number < 0 ? 0 : static_cast<std::uint32_t>(number);
+}
 
 struct Loop {
   LaunchJob& job;
@@ -19,21 +26,16 @@ struct Loop {
   std::uint64_t blocks_run = 0;
   std::chrono::steady_clock::time_point applied{};  ///< before the first time, which is due at once
 
-  /// Runs large grids in a few large chunks, and the last blocks one by one. Checks for a fault of another
-  /// worker at least every 1,024 blocks.
   void run() {
-    constexpr std::uint64_t kMaxChunk = 1024;
-    const std::uint64_t steps = std::uint64_t{16} * worker_count;
+    std::uint32_t share = job.shares != nullptr ? job.shares->join(current_processor()) : 0;
     while (!job.exhausted()) {
-      const std::uint64_t left = grid.block_count - job.next_block.load(std::memory_order_relaxed);
-      const std::uint64_t chunk = job.cooperative ? 1 : std::clamp<std::uint64_t>(left / steps, 1, kMaxChunk);
-      const std::uint64_t first = job.next_block.fetch_add(chunk, std::memory_order_relaxed);
-      if (first >= grid.block_count) break;
-      worker.chunk_first = first;
-      worker.chunk_count = std::min(chunk, grid.block_count - first);
+      const Chunk chunk = job.shares != nullptr ? job.shares->take(share) : take_in_order();
+      if (chunk.count == 0) break;
+      worker.chunk_first = chunk.first;
+      worker.chunk_count = chunk.count;
       forget_running_threads(worker.state());
-      grid.run(&grid.state, &worker.state(), first, worker.chunk_count);
-      blocks_run += worker.chunk_count;
+      grid.run(&grid.state, &worker.state(), chunk.first, chunk.count);
+      blocks_run += chunk.count;
       if (job.exhausted()) continue;  // a small launch needs no clock
       if (turn == nullptr)
         apply_if_due();
@@ -41,6 +43,11 @@ struct Loop {
         break;
     }
     apply_all_pending(worker.state());
+  }
+
+  Chunk take_in_order() noexcept {
+    const std::uint64_t parts = BlockShares::kParts * worker_count;
+    return take_chunk(job.next_block, grid.block_count, job.cooperative ? grid.block_count : parts);
   }
 
   /// Makes gathered updates visible to other kernels while this one runs.
@@ -90,11 +97,14 @@ std::unique_ptr<Fault> run_grid(LaunchJob& job, Worker& worker, const Turn& turn
   worker.heap_bytes = grid.heap_bytes;
   if (!worker.prepare(grid.needs)) return kept({.kind = FaultKind::out_of_memory});
   std::unique_ptr<Fault> fault;
+  Bias& bias = worker.services().memory->bias();
+  bias.enter(worker.state(), grid.atomics);
   {
     const Watchdog::Watch watch(watchdog, job, worker);
     fault =
         grid.waits ? kept(run_resident(job, worker, meanwhile)) : run_chunks(job, worker, turn, worker_count);
   }
+  bias.leave(worker.state(), grid.atomics);
   if (fault != nullptr) {
     job.stopped.store(true, std::memory_order_relaxed);  // set before the explanation, which takes time
     if (fault->pc != nullptr && grid.explainer != nullptr) grid.explainer->explain(*fault, grid, worker);

@@ -46,10 +46,14 @@ bool may_wait_for_others(const Command* command) noexcept {
          std::holds_alternative<PeerJob>(command->job) || std::holds_alternative<HostJob>(command->job);
 }
 
-/// Sets the limit of a launch that has none.
-void set_limit(const Command& command, std::chrono::milliseconds limit) noexcept {
-  if (LaunchJob* launch = command.launch(); launch != nullptr && launch->limit.count() == 0)
-    launch->limit = limit;
+/// Sets the limit of a launch that has none, and divides its blocks if several workers run it. Throws
+/// std::bad_alloc.
+void complete(const Command& command, std::chrono::milliseconds limit, std::uint32_t workers) {
+  LaunchJob* const launch = command.launch();
+  if (launch == nullptr) return;
+  if (launch->limit.count() == 0) launch->limit = limit;
+  if (workers > 1 && !launch->alone && !launch->cooperative && !launch->waits() && launch->chain.empty())
+    launch->shares = std::make_unique<BlockShares>(launch->own.block_count, workers);
 }
 
 }  // namespace
@@ -87,7 +91,7 @@ void Scheduler::submit(const std::shared_ptr<Stream>& stream, Job job) {
 }
 
 void Scheduler::submit(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command) {
-  set_limit(*command, limit_);
+  complete(*command, limit_, worker_count());
   const Section section(*this);
   queues_.enqueue(stream, std::move(command));
 }
@@ -100,7 +104,7 @@ std::shared_ptr<EventPoint> Scheduler::submit_all(const std::shared_ptr<Stream>&
   last->job = RecordJob{point};
   last->keep = std::move(keep);
   commands.push_back(std::move(last));
-  for (const std::unique_ptr<Command>& command : commands) set_limit(*command, limit_);
+  for (const std::unique_ptr<Command>& command : commands) complete(*command, limit_, worker_count());
   const Section section(*this);
   for (std::unique_ptr<Command>& command : commands) {
     if (const auto* record_job = std::get_if<RecordJob>(&command->job)) {
@@ -307,6 +311,13 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
   }
   if (exiting_thread_ != pthread_t{} && exiting_thread_ != ::pthread_self())
     section.outside([] { std::this_thread::sleep_for(kExitTime); });
+}
+
+void Scheduler::wait_for_disposal() {
+  disposal_.wait([this](const auto& work) {
+    const Section section(*this);
+    work();
+  });
 }
 
 void Scheduler::cancel(const std::shared_ptr<Stream>& stream) {

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "base/thread_annotations.hpp"
+#include "cpu/engine/disposal.hpp"
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/jobs.hpp"
 #include "cpu/engine/progress.hpp"
@@ -105,6 +106,8 @@ class Scheduler {
   void synchronize(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
   void synchronize(const Domain& domain) QUERN_EXCLUDES(mutex_);
   void synchronize(const EventPoint& point) QUERN_EXCLUDES(mutex_);
+  /// Returns when the commands that had ended before the call are destroyed, and no longer own memory.
+  void wait_for_disposal() QUERN_EXCLUDES(mutex_);
   /// For a caller that waits for something else: runs a command if its thread cannot be started.
   void help() QUERN_EXCLUDES(mutex_);
 
@@ -157,6 +160,7 @@ class Scheduler {
   const std::function<void()> help_in_kernel_ = [this] { help_in_kernel(); };
   Watchdog watchdog_;
   SpareLaunches spare_;
+  Disposal disposal_;
   base::Mutex mutex_;
   Progress progress_ QUERN_GUARDED_BY(mutex_);
   ThreadGroups groups_ QUERN_GUARDED_BY(mutex_);

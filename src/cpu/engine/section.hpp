@@ -42,8 +42,10 @@ class QUERN_SCOPED_CAPABILITY Scheduler::Section {
   void unlock_for_good() QUERN_NO_THREAD_SAFETY_ANALYSIS {
     if (scheduler_.progress_.deferred.empty()) return scheduler_.mutex_.unlock();  // most sections only read
     DeferredActions deferred = std::exchange(scheduler_.progress_.deferred, {});
+    const std::uint32_t epoch = scheduler_.disposal_.begin();
     scheduler_.mutex_.unlock();
     scheduler_.carry_out(std::move(deferred));
+    scheduler_.disposal_.end(epoch);
   }
   Scheduler& scheduler_;
 };

@@ -38,6 +38,7 @@ Worker::Worker(std::uint32_t index, const Services& services, GuardedStack stack
       services.window->compact() ? services.window->base() : services.window->local(index).base;
   state_.worker_index = index;
   state_.scheduler = this;
+  services.memory->bias().add(state_);
 }
 
 Worker::~Worker() {

@@ -233,4 +233,20 @@ Icmp swapped(Icmp how) noexcept {
   }
 }
 
+bool same_line(const Function& function, std::uint32_t a, std::uint32_t b) {
+  if (a == b) return true;
+  if (a == kNone || b == kNone) return false;
+  const Location &one = function.locations[a], &other = function.locations[b];
+  return one.file == other.file && one.line == other.line;
+}
+
+bool parts_and_joins(const Function& function, BlockId block) {
+  const std::vector<BlockId>& succs = function.blocks[block].succs;
+  if (succs.size() != 2 || succs[0] == succs[1]) return false;
+  const std::vector<BlockId>& next = function.blocks[succs[0]].succs;
+  return next.size() == 1 && next[0] != block && std::ranges::all_of(succs, [&](BlockId side) {
+           return function.blocks[side].preds.size() == 1 && function.blocks[side].succs == next;
+         });
+}
+
 }  // namespace quern::cpu::ir

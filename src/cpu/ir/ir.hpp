@@ -137,6 +137,7 @@ struct Attributes {
   bool is_volatile = false;
   bool invariant = false;  ///< the memory read does not change during the launch
   bool unused_result = false;
+  bool biased = false;  ///< of an atomic: asks for the owner of its region (cuts/bias_atomics.cpp)
   // Set by cuts/gather_updates.cpp; the numbers are those of the worker's windows (abi/pending.hpp).
   std::uint8_t gathers = 0;  ///< of an atomic: 1 + the window that gathers it; 0: none does
   std::uint8_t settles = 0;  ///< bit set of windows whose updates may be pending and are ordered before this
@@ -212,6 +213,13 @@ struct Module {
   std::vector<Function> functions;        ///< functions[0] is the kernel; the others are called, not inlined
   std::uint64_t static_shared_bytes = 0;  ///< dynamic shared memory starts here, aligned to 16
 };
+
+/// True if both locations, indices into Function::locations or kNone, are in one line of the source.
+bool same_line(const Function& function, std::uint32_t a, std::uint32_t b);
+
+/// True if the block ends in a branch to two sides, of which it is the only predecessor and that lead to one
+/// other block.
+bool parts_and_joins(const Function& function, BlockId block);
 
 /// Text for `--emit simt` and for tests.
 std::string print(const Module& module);

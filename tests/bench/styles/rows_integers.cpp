@@ -50,7 +50,7 @@ std::vector<Row> counting_rows() {
        state(int32, 1)}, kText / 4096, {QUERN_BOTH(search)}, reference::search, kText / 4096, 55},
       {"bitonic", "bitonic sort in shared memory", "networks.cu", "bitonic", kSort / kSortBlock, 256, 0,
        {in(int32, kSort, ints(INT32_MIN, INT32_MAX)), out(int32, kSort)}, kSort / kSortBlock,
-       {QUERN_BOTH(bitonic)}, reference::bitonic, kSort / kSortBlock, 32},
+       {QUERN_BOTH(bitonic)}, reference::bitonic, kSort / kSortBlock, 10},
       {"smith_waterman", "alignment by anti-diagonals", "networks.cu", "smith_waterman", kPairs, kQuery, 0,
        {in(uint8, kPairs * kQuery, bases()), in(uint8, kPairs * kTarget, bases()), count(kTarget),
        out(int32, kPairs)}, kPairs, {QUERN_BOTH(smith_waterman)}, reference::smith_waterman, kPairs, 14},

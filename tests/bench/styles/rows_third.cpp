@@ -103,7 +103,7 @@ std::vector<Row> grid_rows() {
        QUERN_BOTH(march_two)}, reference::march, kViewHeight, 2.1},
       {"py_life", "Game of Life in Python", "third/idioms.py", "life", {kWorld / 16, kWorld / 16}, {16, 16}, 0,
        {in(uint8, world, cells()), out(uint8, world)}, kWorld, {QUERN_BOTH(life), QUERN_BOTH(life_stored)},
-       reference::life, kWorld, 32.0},
+       reference::life, kWorld, 20.0},
       {"resize", "image of uchar4 resized, bilinear", "third/bytes.cu", "resize",
        {kSmallWidth / 32, kSmallHeight / 8}, {32, 8}, 0, {in(uint8, 4 * kPhotoWidth * kPhotoHeight, bytes()),
        count(kPhotoWidth), count(kPhotoHeight), out(uint8, 4 * kSmallWidth * kSmallHeight), count(kSmallWidth),

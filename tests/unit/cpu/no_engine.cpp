@@ -14,6 +14,8 @@ extern "C" std::uint64_t quern_cpu_host_call(WorkerState*, const LaunchState*, s
                                              const std::uint64_t*) {
   std::abort();
 }
+extern "C" bool quern_cpu_own(WorkerState*, std::uint64_t, std::uint64_t) { return false; }
+extern "C" void quern_cpu_unbias(WorkerState*, const std::uint64_t*, std::uint32_t) {}
 PendingPlace place_pending(WorkerState&, std::uint32_t, std::uint64_t, std::uint64_t) noexcept {
   std::abort();
 }

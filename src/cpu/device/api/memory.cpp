@@ -77,6 +77,7 @@ CUresult cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
     Driver& driver = Driver::get();
     const auto state = driver.current();
     require(free_bytes != nullptr && total_bytes != nullptr);
+    driver.scheduler().wait_for_disposal();
     *free_bytes = driver.memory().free_bytes(state->device);
     *total_bytes = driver.memory().total_bytes(state->device);
   });

@@ -192,6 +192,7 @@ CUresult cuMemExportToShareableHandle(void* shared, CUmemGenericAllocationHandle
     const CUmemAllocationProp properties = driver.virtual_memory().properties(handle);
     require(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
             properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    driver.memory().bias().forbid();
     const auto backing = driver.virtual_memory().backing(handle);
     const int descriptor = ::fcntl(backing->descriptor(), F_DUPFD_CLOEXEC, 0);
     require(descriptor >= 0, CUDA_ERROR_OPERATING_SYSTEM);
@@ -206,6 +207,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
     Driver& driver = Driver::get();
     require(handle != nullptr);
     require(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
+    driver.memory().bias().forbid();
     const int descriptor =
         ::fcntl(static_cast<int>(reinterpret_cast<std::intptr_t>(shared)), F_DUPFD_CLOEXEC, 0);
     require(descriptor >= 0, CUDA_ERROR_UNKNOWN);

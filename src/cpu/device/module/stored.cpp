@@ -16,9 +16,10 @@ using cache::EntryKind;
 cache::DiskStore* store() { return generator_identity().empty() ? nullptr : cache::process_store(); }
 
 std::string flags_text(const Specialisation& of) {
-  return fmt::format("{}{}{}{}optimisation {}, gang {}{}", of.portable ? "portable, " : "",
+  return fmt::format("{}{}{}{}optimisation {}, gang {}{}{}{}", of.portable ? "portable, " : "",
                      of.small_grid ? "small grid, " : "", of.alone ? "one worker, " : "",
                      of.compact ? "compact addresses, " : "", of.opt_level, of.gang,
+                     of.lanes_in_turn ? ", lanes in turn" : "", of.eager_loops ? ", eager loops" : "",
                      of.dispatch ? ", dispatched" : "");
 }
 
@@ -55,14 +56,15 @@ void put_image(cache::DiskStore& disk, const CodeKey& key, const CodeImage& imag
 }  // namespace
 
 CodeKey code_key(const base::Digest& ptx, std::string_view kernel, const Specialisation& specialisation) {
-  const auto& [block, small_grid, isa, alone, compact, opt_level, gang, portable, dispatch] = specialisation;
+  const auto& [block, small_grid, isa, alone, compact, opt_level, gang, portable, lanes_in_turn, eager_loops,
+               dispatch] = specialisation;
   base::DigestBuilder builder;
   builder.add(std::string_view(reinterpret_cast<const char*>(ptx.bytes.data()), ptx.bytes.size()));
   builder.add(kernel);
   for (const std::uint32_t extent : block) builder.add(std::uint64_t{extent});
-  for (const unsigned field :
-       {unsigned{small_grid}, static_cast<unsigned>(isa), unsigned{alone}, unsigned{compact},
-        unsigned{opt_level}, unsigned{gang}, unsigned{portable}, unsigned{dispatch}})
+  for (const unsigned field : {unsigned{small_grid}, static_cast<unsigned>(isa), unsigned{alone},
+                               unsigned{compact}, unsigned{opt_level}, unsigned{gang}, unsigned{portable},
+                               unsigned{lanes_in_turn}, unsigned{eager_loops}, unsigned{dispatch}})
     builder.add(std::uint64_t{field});
   constexpr const char* kIsas[] = {"baseline", "avx2", "avx512"};
   return {builder.finish(),

@@ -144,6 +144,18 @@ QUERN_INLINE void run_real(AtomicOp op, const Call& call) {
   if (op == AtomicOp::fmax) run<AtomicOp::fmax, Kind>(call);
 }
 
+/// Returns the sum over the lanes of `mask`, from the lowest lane up, so that the result is always the same.
+template <class Real>
+QUERN_INLINE Real sum_lanes(const Real* values, std::uint32_t mask) {
+  Real sum = -Real{0};
+  if (mask == ~std::uint32_t{0}) {
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) sum += values[lane];
+    return sum;
+  }
+  for_each_lane(mask, [&](unsigned lane) { sum += values[lane]; });
+  return sum;
+}
+
 }  // namespace
 
 extern "C" {
@@ -166,17 +178,8 @@ QUERN_KERNEL_MEMORY static void quern_cpu_atomic(std::uint32_t op, std::uint32_t
   }
 }
 
-/// Returns the sum over the lanes of `mask`, from the lowest lane up, so that the result is always the same.
-static float quern_cpu_sum_f32(const float* values, std::uint32_t mask) {
-  float sum = -0.0f;
-  for_each_lane(mask, [&](unsigned lane) { sum += values[lane]; });
-  return sum;
-}
-static double quern_cpu_sum_f64(const double* values, std::uint32_t mask) {
-  double sum = -0.0;
-  for_each_lane(mask, [&](unsigned lane) { sum += values[lane]; });
-  return sum;
-}
+static float quern_cpu_sum_f32(const float* values, std::uint32_t mask) { return sum_lanes(values, mask); }
+static double quern_cpu_sum_f64(const double* values, std::uint32_t mask) { return sum_lanes(values, mask); }
 
 }  // extern "C"
 

@@ -38,6 +38,8 @@ std::span<const Helper> system_helpers() {
       QUERN_HELPER(quern_cpu_host_calls),
       {"quern_cpu_open_pending", reinterpret_cast<void*>(&engine::quern_cpu_open_pending)},
       {"quern_cpu_apply_pending", reinterpret_cast<void*>(&engine::quern_cpu_apply_pending)},
+      {"quern_cpu_own", reinterpret_cast<void*>(&engine::quern_cpu_own)},
+      {"quern_cpu_unbias", reinterpret_cast<void*>(&engine::quern_cpu_unbias)},
       {"quern_cpu_trap", reinterpret_cast<void*>(&engine::quern_cpu_trap)},
       // The code generator emits calls of these for large copies.
       {"memcpy",

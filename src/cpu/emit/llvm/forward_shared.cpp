@@ -20,13 +20,17 @@ namespace {
 
 using llvm::Value;
 
-/// Limit for the number of stored vectors that a load of 512 bits reads.
+/// Limit for the number of stored vectors that each register of a load reads.
 constexpr std::size_t kMaxSources = 4;
-/// Stored values that more loads read stay in memory, where a load costs no permutation.
+/// Registers of AVX2 and AVX-512.
+constexpr std::uint64_t kLeastRegisterBits = 256;
+constexpr std::uint64_t kMostRegisterBits = 512;
+/// Elements that loads read more often, on average over a stored vector, stay in memory, where a load costs
+/// no permutation.
 constexpr unsigned kMaxReaders = 4;
 constexpr std::int64_t kWordBytes = 4;
 /// Shorter accesses are not worth permutations.
-constexpr std::uint64_t kLeastBits = 256;
+constexpr std::uint64_t kLeastBits = 128;
 
 bool lists_shared(const llvm::Instruction& inst, unsigned kind) { return lists_space(inst, kind, "shared"); }
 
@@ -167,10 +171,12 @@ class Forwarder {
       from[lane] = static_cast<int>(found - sources.begin());
       lane_of[lane] = static_cast<int>(word->lane);
     }
-    const std::size_t registers = (type->getPrimitiveSizeInBits().getFixedValue() + 511) / 512;
-    if (sources.size() > kMaxSources * registers || (sources.size() == 1 && rise_by_one(lane_of))) return;
-    for (Value* const source : sources)
-      if (++readers_[source] > kMaxReaders) return;
+    if (sources.size() > kMaxSources * registers_of(*type, sources)) return;
+    for (std::size_t source = 0; source < sources.size(); ++source) {
+      const auto lanes = llvm::cast<llvm::FixedVectorType>(sources[source]->getType())->getNumElements();
+      readers_[sources[source]] += static_cast<unsigned>(std::ranges::count(from, static_cast<int>(source)));
+      if (readers_[sources[source]] > kMaxReaders * lanes) return;
+    }
     load.replaceAllUsesWith(assembled(load, access, sources, from, lane_of));
     load.eraseFromParent();
   }
@@ -191,11 +197,12 @@ class Forwarder {
     return word;
   }
 
-  /// The lanes are a part of one stored vector, which the processor forwards.
-  static bool rise_by_one(const std::vector<int>& lanes) {
-    for (std::size_t lane = 1; lane < lanes.size(); ++lane)
-      if (lanes[lane] != lanes[lane - 1] + 1) return false;
-    return lanes[0] >= 0;
+  /// The number of registers of the loaded type, each as large as the smallest source.
+  static std::uint64_t registers_of(const llvm::Type& type, const std::vector<Value*>& sources) {
+    const auto bits_of = [](const llvm::Type& each) { return each.getPrimitiveSizeInBits().getFixedValue(); };
+    std::uint64_t bits = kMostRegisterBits;
+    for (const Value* const source : sources) bits = std::min(bits, bits_of(*source->getType()));
+    return std::max<std::uint64_t>(1, bits_of(type) / std::max(bits, kLeastRegisterBits));
   }
 
   static Value* assembled(llvm::Instruction& load, const SharedAccess& access,
@@ -226,19 +233,44 @@ class Forwarder {
 
 // --- stores
 
-void remove_overwritten(llvm::BasicBlock& block) {
+/// The words of shared memory that nothing reads between an instruction and the next store to them, or the
+/// end of the threads' block.
+class UnreadWords {
+ public:
+  explicit UnreadWords(bool at_end) : all_(at_end) {}
+
+  void forget() {
+    all_ = false;
+    stored_.clear();
+  }
+  void store(std::int64_t word) {
+    stored_.insert(word);
+    read_.erase(word);
+  }
+  void read(std::int64_t word) {
+    stored_.erase(word);
+    read_.insert(word);
+  }
+  bool contains(std::int64_t word) const { return stored_.contains(word) || (all_ && !read_.contains(word)); }
+
+ private:
+  bool all_;  ///< all words but those of `read_`
+  llvm::DenseSet<std::int64_t> stored_, read_;
+};
+
+void remove_unread(llvm::BasicBlock& block) {
   Value* base = nullptr;
-  llvm::DenseSet<std::int64_t> overwritten;
+  UnreadWords unread(block.getTerminator()->hasMetadata(kBlockEnds));
   for (llvm::Instruction& inst : llvm::make_early_inc_range(llvm::reverse(block))) {
     const std::optional<SharedAccess> access = access_of(inst);
     if (!access) {
-      if (!is_elsewhere(inst)) overwritten.clear();
+      if (!is_elsewhere(inst)) unread.forget();
       continue;
     }
-    if (access->base != base) overwritten.clear();
+    if (base != nullptr && access->base != base) unread.forget();
     base = access->base;
     if (access->stored == nullptr) {
-      access->each_word([&](std::int64_t word) { overwritten.erase(word); });
+      access->each_word([&](std::int64_t word) { unread.read(word); });
       continue;
     }
     // A store outside of the block's shared memory faults.
@@ -247,13 +279,13 @@ void remove_overwritten(llvm::BasicBlock& block) {
         base->getPointerDereferenceableBytes(inst.getModule()->getDataLayout(), can_fault, allowed);
     bool dead = !can_fault;
     access->each_word([&](std::int64_t word) {
-      dead &= overwritten.contains(word) && word >= 0 &&
-              static_cast<std::uint64_t>((word + 1) * kWordBytes) <= bytes;
+      dead &=
+          unread.contains(word) && word >= 0 && static_cast<std::uint64_t>((word + 1) * kWordBytes) <= bytes;
     });
     if (dead)
       inst.eraseFromParent();
     else if (access->has_whole_words())
-      access->each_word([&](std::int64_t word) { overwritten.insert(word); });
+      access->each_word([&](std::int64_t word) { unread.store(word); });
   }
 }
 
@@ -262,7 +294,7 @@ void remove_overwritten(llvm::BasicBlock& block) {
 void forward_shared(llvm::Function& function) {
   for (llvm::BasicBlock& block : function) {
     Forwarder().run(block);
-    remove_overwritten(block);
+    remove_unread(block);
   }
 }
 

@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 
+#include "cpu/abi/facts.hpp"
 #include "cpu/emit/llvm/analyses.hpp"
 #include "quern/expected.hpp"
 
@@ -49,6 +50,7 @@ class LlvmCode {
   std::uint32_t frame_bytes = 0;
   bool waits = false;
   std::uint64_t streamed = 0;
+  ir::AtomicUse atomics = ir::AtomicUse::none;
 
  private:
   void abandon() noexcept;

@@ -7,6 +7,7 @@
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -15,6 +16,7 @@
 #include <memory>
 
 #include "cpu/emit/llvm/fatal.hpp"
+#include "cpu/emit/llvm/halves_in_turn.hpp"
 #include "cpu/emit/llvm/long_blocks.hpp"
 
 namespace quern::cpu::emit {
@@ -53,10 +55,16 @@ bool has_long_block(const llvm::Module& module) {
   });
 }
 
-/// Cuts long blocks after the pass that would join them again.
-void add_block_cutter(llvm::TargetPassConfig& config) {
+/// Adds a pass that cuts blocks behind the one that would join them again.
+void add_cutting_pass(llvm::TargetPassConfig& config, llvm::Pass* pass) {
   const std::unique_ptr<llvm::Pass> last(llvm::createCodeGenPrepareLegacyPass());
-  config.insertPass(last->getPassID(), make_block_cutter());
+  config.insertPass(last->getPassID(), pass);
+}
+
+/// AVX-512, of code that is worth the time.
+bool takes_halves_in_turn(const llvm::TargetMachine& machine, bool large) {
+  return machine.getMCSubtargetInfo()->checkFeatures("+avx512bw") && !large &&
+         machine.getOptLevel() != llvm::CodeGenOptLevel::None;
 }
 
 /// TargetMachine::addPassesToEmitFile(), which gives no access to the list. Returns false if the target emits
@@ -69,7 +77,8 @@ bool add_passes(llvm::legacy::PassManager& passes, llvm::LLVMTargetMachine& mach
   if (large)
     for (const llvm::AnalysisID pass : {&llvm::MachineCSEID, &llvm::PostRASchedulerID})
       config->disablePass(pass);
-  if (is_long) add_block_cutter(*config);
+  if (is_long) add_cutting_pass(*config, make_block_cutter());
+  if (takes_halves_in_turn(machine, large)) add_cutting_pass(*config, make_halver());
   passes.add(config);
   passes.add(info);
   if (config->addISelPasses()) return false;

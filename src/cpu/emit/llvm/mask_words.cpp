@@ -37,7 +37,7 @@ class MaskWords {
   void visit(llvm::Instruction& inst) {
     llvm::IRBuilder<> b(&inst);
     if (auto* select = llvm::dyn_cast<llvm::SelectInst>(&inst)) {
-      if (!select->getCondition()->getType()->isIntegerTy(1)) return;
+      if (!select->getCondition()->getType()->isIntegerTy(1)) return visit_lane_select(b, *select);
       Value* const taken = as_word(b, select->getTrueValue());
       replace(b, inst, b.CreateSelect(select->getCondition(), taken, as_word(b, select->getFalseValue())));
     } else if (auto* operation = llvm::dyn_cast<llvm::BinaryOperator>(&inst)) {
@@ -46,6 +46,16 @@ class MaskWords {
       if (left != nullptr && right != nullptr)
         replace(b, inst, b.CreateBinOp(operation->getOpcode(), left, right));
     }
+  }
+
+  /// LLVM's optimiser writes a logical operation on two masks as a selection by one of them.
+  void visit_lane_select(llvm::IRBuilder<>& b, llvm::SelectInst& select) {
+    Value* const condition = word_of(b, select.getCondition());
+    Value* const taken = word_of(b, select.getTrueValue());
+    Value* const otherwise = word_of(b, select.getFalseValue());
+    if (condition == nullptr || taken == nullptr || otherwise == nullptr) return;
+    replace(b, select,
+            b.CreateOr(b.CreateAnd(condition, taken), b.CreateAnd(b.CreateNot(condition), otherwise)));
   }
 
   void replace(llvm::IRBuilder<>& b, llvm::Instruction& inst, Value* word) {

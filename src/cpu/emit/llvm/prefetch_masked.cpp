@@ -49,10 +49,7 @@ Masked any_access(llvm::Instruction& inst) {
 
 Masked masked_access(llvm::Instruction& inst) {
   const Masked access = any_access(inst);
-  if (access.pointer == nullptr) return {};
-  for (const char* const space : {"shared", "local", "param"})
-    if (lists_space(inst, llvm::LLVMContext::MD_alias_scope, space)) return {};
-  return llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(access.pointer)) ? Masked{} : access;
+  return access.pointer != nullptr && may_be_global(inst, access.pointer) ? access : Masked{};
 }
 
 /// The lines of a block that are prefetched already, as base and number of the line from there on.

@@ -43,20 +43,22 @@ void place_in(llvm::Function& function, llvm::DISubprogram* scope) {
     }
 }
 
-llvm::StringRef code_of(const llvm::object::ObjectFile& file) {
+/// The contents of the sections whose names begin like this.
+std::vector<llvm::StringRef> contents_of(const llvm::object::ObjectFile& file, llvm::StringRef prefix) {
+  std::vector<llvm::StringRef> found;
   for (const llvm::object::SectionRef& section : file.sections()) {
     llvm::Expected<llvm::StringRef> name = section.getName();
     if (!name) {
       llvm::consumeError(name.takeError());
       continue;
     }
-    if (*name != ".text") continue;
+    if (!name->starts_with(prefix)) continue;
     if (llvm::Expected<llvm::StringRef> contents = section.getContents())
-      return *contents;
+      found.push_back(*contents);
     else
       llvm::consumeError(contents.takeError());
   }
-  return {};
+  return found;
 }
 
 CodeSite site_of(const ir::Module& module, std::uint64_t offset, std::uint32_t line) {
@@ -138,8 +140,11 @@ std::uint64_t code_digest(llvm::MemoryBufferRef object) {
     llvm::consumeError(file.takeError());
     return 0;
   }
-  const llvm::StringRef code = code_of(**file);
-  return llvm::xxh3_64bits(llvm::ArrayRef(code.bytes_begin(), code.bytes_end()));
+  // Kernels may differ in their constants only.
+  std::string all;
+  for (const char* const prefix : {".text", ".rodata"})
+    for (const llvm::StringRef contents : contents_of(**file, prefix)) all += contents;
+  return llvm::xxh3_64bits(all);
 }
 
 }  // namespace quern::cpu::emit

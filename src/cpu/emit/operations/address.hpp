@@ -33,6 +33,7 @@ struct Access {
   unsigned count;  ///< elements a lane
   std::int64_t displacement;
   Layout layout;
+  bool exclusive = false;  ///< no other thread accesses the addresses at the same time
   /// i64: the addresses of Layout::base_lanes without displacement, if they are not those of the pattern
   std::vector<llvm::Value*> bases;
 

@@ -13,6 +13,7 @@
 // * tanh: 2^-11 relative; here 2^-20.
 // * ex2, tanh of f16, bf16: computed in f32, rounded once more.
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 
 #include <initializer_list>
@@ -55,8 +56,35 @@ Value* power_of_two(Operands& o, Value* k) {
 /// 1.5 * 2^23: adding it rounds |x| < 2^22 to an integer, which is then in the low bits.
 constexpr double kRounder = 0x1.8p23;
 
+/// 2^fraction for a fraction in [-1/2, 1/2].
+Value* exp2_of_fraction(Operands& o, Value* fraction) {
+  Value* const slope = polynomial(
+      o, fraction,
+      {0x1.446c82p-13, 0x1.5f0896p-10, 0x1.3b29e4p-7, 0x1.c6af6cp-5, 0x1.ebfbe0p-3, 0x1.62e430p-1});
+  return fused_multiply_add(o.context, slope, fraction, real(fraction->getType(), 1.0));
+}
+
+/// The same result by instructions of AVX-512 for the parts of a number and for powers of two. They know
+/// infinities, NaN and subnormal results.
+Value* exp2_by_parts(Operands& o, Value* x) {
+  constexpr unsigned kChunk = 16, kNearest = 8, kCurrentRounding = 4;
+  llvm::IRBuilder<>& b = o.b;
+  const auto call = [&](Intrinsic::ID which, Value* a, Value* second) -> Value* {
+    return b.CreateIntrinsic(which, {}, {a, second, a, b.getInt16(0xffff), b.getInt32(kCurrentRounding)});
+  };
+  llvm::SmallVector<Value*, 2> parts;
+  for (unsigned first = 0; first < kWarpSize; first += kChunk) {
+    Value* const part = slice(o.context, x, first, kChunk);
+    Value* const whole = call(Intrinsic::x86_avx512_mask_rndscale_ps_512, part, b.getInt32(kNearest));
+    Value* const fraction = call(Intrinsic::x86_avx512_mask_reduce_ps_512, part, b.getInt32(kNearest));
+    parts.push_back(call(Intrinsic::x86_avx512_mask_scalef_ps_512, exp2_of_fraction(o, fraction), whole));
+  }
+  return concat(o.context, parts);
+}
+
 Value* exp2(Operands& o, Value* x) {
   llvm::IRBuilder<>& b = o.b;
+  if (o.isa() == Isa::avx512 && x->getType()->isVectorTy()) return exp2_by_parts(o, x);
   llvm::Type* const type = x->getType();
   llvm::Type* const word = as_integer(type);
   // Beyond these bounds, every result is 0 or infinite; NaN is not changed.
@@ -64,10 +92,7 @@ Value* exp2(Operands& o, Value* x) {
   bounded = b.CreateSelect(b.CreateFCmpOGT(bounded, real(type, 129)), real(type, 129), bounded);
   Value* const shifted = b.CreateFAdd(bounded, real(type, kRounder));
   Value* const fraction = b.CreateFSub(bounded, b.CreateFSub(shifted, real(type, kRounder)));
-  Value* const slope = polynomial(
-      o, fraction,
-      {0x1.446c82p-13, 0x1.5f0896p-10, 0x1.3b29e4p-7, 0x1.c6af6cp-5, 0x1.ebfbe0p-3, 0x1.62e430p-1});
-  Value* const mantissa = fused_multiply_add(o.context, slope, fraction, real(type, 1.0));
+  Value* const mantissa = exp2_of_fraction(o, fraction);
   // Multiply by 2^k in two steps, so that only the last one, towards a subnormal, rounds.
   Value* const k = b.CreateSub(b.CreateBitCast(shifted, word), bits(word, 0x4b400000));
   Value* const half = b.CreateAShr(k, 1);
@@ -208,7 +233,18 @@ Value* upper_word(Operands& o, Value* value) {
                    value->getType());
 }
 
+/// 2^x with subnormal results flushed: those of numbers below -126. A subnormal x gives 1 in any case. With
+/// few registers, keeping x would cost more than looking at the result.
+Value* flushed_exp2(Operands& o, Value* x) {
+  if (o.isa() != Isa::avx512) return flush_subnormals(o, exp2(o, x));
+  Value* const normal = o.b.CreateFCmpUGE(x, real(x->getType(), -126));
+  return o.b.CreateSelect(normal, exp2(o, x), real(x->getType(), 0));
+}
+
 Value* approximate(Operands& o) {
+  if (o.inst.type == ir::Type::f32 && o.inst.attr.ftz &&
+      static_cast<ir::Approx>(o.inst.imm) == ir::Approx::ex2)
+    return flushed_exp2(o, o.args[0]);
   const bool gross = o.inst.type == ir::Type::f64 && o.inst.attr.ftz;
   llvm::SmallVector<Value*, 2> x;
   for (Value* arg : o.args) {

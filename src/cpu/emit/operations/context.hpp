@@ -47,11 +47,15 @@ class Context {
 
   /// True if all 32 lanes run (the full version of a block): no masking is needed.
   virtual bool full() const = 0;
-  /// The running lanes, <32 x i1>; all ones if full(). Never empty while an operation with an effect or a
-  /// memory access is emitted. A short sequence of pure operations may be executed without any running lane.
+  /// The running lanes, <32 x i1>; all ones if full(). Never empty while an operation with an effect is
+  /// executed, nor a memory access, unless may_be_empty(). A short sequence of pure operations may be
+  /// executed without any running lane.
   virtual llvm::Value* mask() = 0;
   /// The running lanes as an i32, bit l = lane l.
   virtual llvm::Value* mask_bits() = 0;
+
+  /// True if loads of one element, without an order, may be executed without any running lane.
+  virtual bool may_be_empty() const = 0;
 
   // Fields of LaunchState and WorkerState, loaded once and marked invariant.
   virtual llvm::Value* params() = 0;        ///< ptr

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions (PTX ISA: "Data Movement and Conversion Instructions: cvt").
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <vector>
 
 #include "cpu/emit/operations/real.hpp"
 #include "cpu/emit/operations/vectors.hpp"
@@ -94,10 +97,55 @@ Value* number_to_integer(Operands& o, Value* value, bool is_signed) {
                       : replaced_to_integer(o, value, range, is_signed);
 }
 
+/// The processor's own conversion of vectors of floats to words. Unlike LLVM's it is defined for all numbers:
+/// those out of range and NaN give 2^31 if the words are signed, 2^32 - 1 otherwise.
+Value* convert_words(Operands& o, Value* value, bool is_signed) {
+  constexpr std::uint64_t kCurrentRounding = 4;  // truncates in any case
+  const bool wide = o.isa() == Isa::avx512;
+  const unsigned lanes = wide ? 16 : 8;
+  llvm::Type* const words = llvm::FixedVectorType::get(o.b.getInt32Ty(), lanes);
+  const auto which =
+      is_signed ? Intrinsic::x86_avx512_mask_cvttps2dq_512 : Intrinsic::x86_avx512_mask_cvttps2udq_512;
+  std::vector<Value*> parts;
+  for (unsigned first = 0; first < kWarpSize; first += lanes) {
+    Value* const part = slice(o.context, value, first, lanes);
+    llvm::CallInst* const call =
+        wide ? o.b.CreateIntrinsic(which, {},
+                                   {part, llvm::Constant::getNullValue(words), o.b.getInt16(0xffff),
+                                    o.b.getInt32(kCurrentRounding)})
+             : o.b.CreateIntrinsic(Intrinsic::x86_avx_cvtt_ps2dq_256, {}, {part});
+    call->getCalledFunction()->addFnAttr(llvm::Attribute::Speculatable);  // leaves loops over the warps
+    parts.push_back(call);
+  }
+  return concat(o.context, parts);
+}
+
+/// Float to a word: NaN gives 0, as negative numbers do if the word is unsigned.
+Value* float_to_word(Operands& o, Value* value, bool is_signed) {
+  llvm::IRBuilder<>& b = o.b;
+  const Range range = range_of(width_of(o.type), is_signed);
+  const auto limit = [&](double number) { return real(value->getType(), number); };
+  const bool native = o.is_vector() && (is_signed ? o.isa() != Isa::baseline : o.isa() == Isa::avx512);
+  if (!is_signed)  // one instruction
+    value = b.CreateSelect(b.CreateFCmpOGT(value, limit(0.0)), value, limit(0.0));
+  Value* result = native      ? convert_words(o, value, is_signed)
+                  : is_signed ? b.CreateFreeze(b.CreateFPToSI(value, o.type))
+                              : b.CreateFreeze(b.CreateFPToUI(value, o.type));
+  const auto replace = [&](Value* condition, std::uint64_t number) {
+    result = b.CreateSelect(condition, bits(o.type, number), result);
+  };
+  if (is_signed && !native) replace(b.CreateFCmpOLT(value, limit(range.least)), range.least_bits);
+  if (is_signed) replace(b.CreateFCmpUNO(value, value), 0);
+  if (is_signed || !native) replace(b.CreateFCmpOGE(value, limit(range.beyond)), range.greatest_bits);
+  return result;
+}
+
 template <bool is_signed>
 Value* to_integer(Operands& o) {
   Value* value = real_source(o);
   if (o.inst.attr.rounding != ir::Rounding::rz) value = round_to_integral(o, value, o.inst.attr.rounding);
+  if (width_of(o.type) == 32 && value->getType()->getScalarType()->isFloatTy())
+    return float_to_word(o, value, is_signed);
   Value* const result = number_to_integer(o, value, is_signed);
   return o.b.CreateSelect(o.b.CreateFCmpUNO(value, value), bits(o.type, nan_result(o, width_of(o.type))),
                           result);
@@ -119,6 +167,11 @@ Value* helper_from_integer(Operands& o, llvm::Type* to, bool is_signed, ir::Roun
   return result;
 }
 
+Value* widened_to_words(Operands& o, bool is_signed) {
+  llvm::Type* const words = with_element(o[0]->getType(), o.b.getInt32Ty());
+  return is_signed ? o.b.CreateSExt(o[0], words) : o.b.CreateZExt(o[0], words);
+}
+
 template <bool is_signed>
 Value* from_integer(Operands& o) {
   const ir::Type to = o.inst.type;
@@ -127,9 +180,13 @@ Value* from_integer(Operands& o) {
   const bool exact = width <= (target->getScalarType()->isFloatTy() ? 16u : 32u);
   const bool inline_wide = width < 64 || !o.is_vector() || o.isa() == Isa::avx512;
   const bool plain = inline_wide && (exact || o.inst.attr.rounding == ir::Rounding::rn);
-  Value* const value = !plain      ? helper_from_integer(o, target, is_signed, o.inst.attr.rounding)
-                       : is_signed ? o.b.CreateSIToFP(o[0], target)
-                                   : o.b.CreateUIToFP(o[0], target);
+  Value* value = nullptr;
+  if (!plain)
+    value = helper_from_integer(o, target, is_signed, o.inst.attr.rounding);
+  else if (o.is_vector() && width < 32)  // as LLVM does later, when it sees less of where they come from
+    value = o.b.CreateSIToFP(widened_to_words(o, is_signed), target);
+  else
+    value = is_signed ? o.b.CreateSIToFP(o[0], target) : o.b.CreateUIToFP(o[0], target);
   // Float represents every integer below 2^24, and f16 ends at 2^16, so no double rounding occurs.
   return is_narrow(to) ? narrow_from_float(o, value, to, o.inst.attr.rounding) : value;
 }

@@ -90,15 +90,14 @@ Value* odd_sum(Operands& o, Value* p, Value* c) {
   return from_bits(o, b.CreateSelect(b.CreateAnd(even, inexact), moved, word), sum->getType());
 }
 
-/// x * y + z; an inexact result is rounded to odd. Of the two floats around it, which follow each other, the
-/// one of lesser magnitude and a last bit of 1 make the odd one. An exact zero is -0 downwards: the lesser
-/// bits are +0.
+/// x * y + z; an inexact result is rounded to odd: one of the two floats around it, which follow each other,
+/// has a last bit of 1. An exact result is both, except that an exact zero is -0 downwards and +0 upwards.
 Value* odd_fma(Operands& o, llvm::ArrayRef<Value*> args) {
   Value* const up = rounded_arithmetic(o, RoundedOp::fma, args, ir::Rounding::rp);
   Value* const down = rounded_arithmetic(o, RoundedOp::fma, args, ir::Rounding::rm);
-  Value* const lesser = o.b.CreateBinaryIntrinsic(Intrinsic::umin, as_bits(o, up), as_bits(o, down));
-  Value* const odd = o.b.CreateOr(lesser, bits(lesser->getType(), 1));
-  return from_bits(o, o.b.CreateSelect(o.b.CreateFCmpONE(up, down), odd, lesser), up->getType());
+  Value* const word = as_bits(o, down);
+  Value* const last = o.b.CreateAnd(word, bits(word->getType(), 1));
+  return o.b.CreateSelect(o.b.CreateICmpNE(last, bits(word->getType(), 0)), down, up);
 }
 
 /// fma of 16-bit formats. A float or double that is rounded to odd rounds to the narrow format as the exact

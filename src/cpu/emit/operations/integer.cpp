@@ -9,6 +9,7 @@
 
 #include "cpu/emit/llvm/llvm_target.hpp"
 #include "cpu/emit/operations/operands.hpp"
+#include "cpu/emit/operations/scalar_division.hpp"
 #include "cpu/emit/operations/vectors.hpp"
 
 namespace quern::cpu::emit {
@@ -215,10 +216,19 @@ Division division_of(Operands& o, bool is_signed) {
   return uniform ? divide_by_uniform(o, is_signed) : divide(o, is_signed);
 }
 
-template <bool is_signed>
-Value* quotient(Operands& o) {
+/// True if the division is an instruction of the processor.
+bool divides_scalars(const Operands& o) { return !o.is_vector() && !llvm::isa<llvm::Constant>(o[1]); }
+
+Value* divided_quotient(Operands& o, bool is_signed) {
   const Division d = division_of(o, is_signed);
   return o.b.CreateSelect(d.by_zero, bits(o.type, ~0ull), d.quotient);
+}
+
+template <bool is_signed>
+Value* quotient(Operands& o) {
+  if (!divides_scalars(o)) return divided_quotient(o, is_signed);
+  return unless_below(o.b, o[0], o[1], is_signed, bits(o.type, 0),
+                      [&] { return divided_quotient(o, is_signed); });
 }
 
 Value* divided_remainder(Operands& o, bool is_signed) {
@@ -238,6 +248,8 @@ Value* are_remainders(Operands& o, bool is_signed) {
 
 template <bool is_signed>
 Value* remainder(Operands& o) {
+  if (divides_scalars(o))
+    return unless_below(o.b, o[0], o[1], is_signed, o[0], [&] { return divided_remainder(o, is_signed); });
   if (!o.is_vector() || width_of(o.type) != 64 || llvm::isa<llvm::Constant>(o[1]))
     return divided_remainder(o, is_signed);
   // Most 64-bit remainders are of indices that wrap at the edge of an array, so that few are beyond it.
@@ -297,21 +309,21 @@ bool adds_products(const Value* value) {
 
 /// The instruction takes unsigned and signed bytes. Where both are of one kind, 128 is added to those of one
 /// side or subtracted from them, and its products with the other side are taken from the sum. They are taken
-/// from the sum of a row of such products at the end, so that products with equal other sides, as those of a
+/// from the sum of a row of such products at the end, so that rows with equal other sides, as those of a
 /// matrix, share them.
 Value* dot_of_bytes_at_once(Operands& o, bool a_signed, bool b_signed) {
   llvm::IRBuilder<>& b = o.b;
   if (a_signed != b_signed) return add_products(o, o[2], a_signed ? o[1] : o[0], a_signed ? o[0] : o[1]);
   Value* const halfway = bits(o.type, 0x80808080u);
-  Value* const zero = bits(o.type, 0);
-  Value* excess = a_signed ? add_products(o, zero, halfway, o[1]) : add_products(o, zero, o[0], halfway);
+  Value* excess = bits(o.type, 0);
   Value* sum = o[2];
   const auto* const before = llvm::dyn_cast<llvm::BinaryOperator>(sum);
   if (before != nullptr && before->getOpcode() == llvm::Instruction::Sub &&
       adds_products(before->getOperand(0))) {
     sum = before->getOperand(0);
-    excess = b.CreateAdd(before->getOperand(1), excess);
+    excess = before->getOperand(1);
   }
+  excess = a_signed ? add_products(o, excess, halfway, o[1]) : add_products(o, excess, o[0], halfway);
   Value* const x = a_signed ? b.CreateXor(o[0], halfway) : o[0];
   Value* const y = a_signed ? o[1] : b.CreateXor(o[1], halfway);
   return b.CreateSub(add_products(o, sum, x, y), excess);

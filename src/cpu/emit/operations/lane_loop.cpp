@@ -2,6 +2,7 @@
 #include "cpu/emit/operations/lane_loop.hpp"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/MDBuilder.h>
 
 #include "cpu/emit/llvm/opaque.hpp"
 #include "cpu/emit/operations/vectors.hpp"
@@ -83,7 +84,8 @@ void for_running_lanes(Context& c, const Body& body) {
   llvm::BasicBlock* const latch = b.GetInsertBlock();
   left->addIncoming(next, latch);
   llvm::BasicBlock* const done = c.new_block("lanes_done");
-  llvm::IRBuilder<>(latch).CreateCondBr(more, loop, done);
+  llvm::IRBuilder<>(latch).CreateCondBr(more, loop, done,
+                                        llvm::MDBuilder(c.llvm()).createBranchWeights(1, 1));
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <string>
 
+#include "cpu/emit/operations/lane_by_lane.hpp"
+#include "cpu/emit/operations/lane_loop.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/packed_lanes.hpp"
 #include "cpu/emit/operations/vectors.hpp"
@@ -16,8 +18,6 @@ namespace quern::cpu::emit {
 namespace {
 
 using llvm::Value;
-
-constexpr unsigned kVectorBytes = 64;
 
 unsigned lanes_of(const Value* vector) {
   return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
@@ -108,6 +108,52 @@ unsigned lanes_in_register(const Access& access, unsigned lanes) {
   return std::max(std::bit_ceil(lanes * access.element_bytes), kLeastBytes) / access.element_bytes;
 }
 
+/// True if a vector of this type has four bytes for each lane.
+bool are_bytes_of_words(llvm::Type* type, unsigned count) {
+  return count == kWordBytes && type->getScalarType()->isIntegerTy(8);
+}
+
+/// The bytes of each word, one vector for each place in a word. Kernels mostly compute with them in 32 bits,
+/// for which they need not be packed to vectors of bytes first.
+std::vector<Value*> bytes_of_words(Context& context, Value* wide) {
+  llvm::IRBuilder<>& b = context.builder();
+  const unsigned lanes = lanes_of(wide) / kWordBytes;
+  llvm::Type* const bytes = llvm::FixedVectorType::get(b.getInt8Ty(), lanes);
+  Value* const words = b.CreateBitCast(wide, llvm::FixedVectorType::get(b.getInt32Ty(), lanes));
+  std::vector<Value*> elements;
+  for (unsigned byte = 0; byte < kWordBytes; ++byte)
+    elements.push_back(b.CreateTrunc(b.CreateLShr(words, std::uint64_t{8} * byte), bytes));
+  return elements;
+}
+
+/// The low bytes of each lane's words, one behind the other.
+Value* packed_words(Context& context, std::span<Value* const> words) {
+  llvm::IRBuilder<>& b = context.builder();
+  Value* packed = b.CreateAnd(words[0], bits(words[0]->getType(), 0xff));
+  for (unsigned byte = 1; byte < kWordBytes; ++byte) {
+    Value* const kept =
+        byte + 1 == kWordBytes ? words[byte] : b.CreateAnd(words[byte], bits(words[byte]->getType(), 0xff));
+    packed = b.CreateOr(packed, b.CreateShl(kept, std::uint64_t{8} * byte));
+  }
+  return b.CreateBitCast(packed, llvm::FixedVectorType::get(b.getInt8Ty(), lanes_of(words[0]) * kWordBytes));
+}
+
+/// Returns the bytes as words if all are the low bytes of words, or constants.
+std::vector<Value*> words_of_bytes(std::span<Value* const> bytes) {
+  std::vector<Value*> words;
+  for (Value* const byte : bytes) {
+    auto* const narrowed = llvm::dyn_cast<llvm::TruncInst>(byte);
+    llvm::Type* const words_type = bytes[0]->getType()->getWithNewBitWidth(8 * kWordBytes);
+    if (auto* const constant = llvm::dyn_cast<llvm::Constant>(byte))
+      words.push_back(llvm::ConstantFoldCastInstruction(llvm::Instruction::ZExt, constant, words_type));
+    else if (narrowed != nullptr && narrowed->getSrcTy() == words_type)
+      words.push_back(narrowed->getOperand(0));
+    else
+      return {};
+  }
+  return words;
+}
+
 /// With more lanes, which are unspecified.
 Value* padded(Context& context, Value* vector, unsigned lanes) {
   const unsigned given = lanes_of(vector);
@@ -139,7 +185,52 @@ Value* padded_mask(Context& context, Value* mask, unsigned lanes) {
                          llvm::FixedVectorType::get(b.getInt1Ty(), lanes));
 }
 
+void scatter_natively(const Access& access, const LanePointers& pointers, std::int64_t displacement,
+                      Value* values) {
+  Context& c = access.context;
+  Value* const addresses = gather_pointers(c, pointers, displacement);
+  annotate(access, c.builder().CreateMaskedScatter(values, addresses, access.align(), c.mask()));
+}
+
+/// i1: so few lanes run that storing one after the other takes less time than a scatter, which always takes
+/// about as long as if all lanes ran. Measured on Zen 4: with a number of lanes that is known early, 24 take
+/// as long; otherwise the end of the loop is a branch that the processor does not foresee.
+Value* few_lanes_run(Context& context) {
+  constexpr std::uint32_t kFew = 12;
+  llvm::IRBuilder<>& b = context.builder();
+  return b.CreateICmpULE(b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, context.mask_bits()),
+                         b.getInt32(kFew));
+}
+
+void store_running_lanes(const Access& access, const LanePointers& pointers, std::int64_t displacement,
+                         Value* values) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  LanePlaces places(c, {advance(c, pointers.base, displacement), pointers.index, pointers.scale});
+  LaneArray elements(c, values);
+  for_lanes(c, [&](Value* lane) { store_one(access, elements.at(b, lane), places.at(b, lane)); });
+  places.release(c);
+  elements.release(c);
+}
+
+/// The size of a register that accesses memory under a mask; 0: gathers and scatters are better. With AVX2
+/// only for shared memory, since masked stores are slow, and most of these remain in registers.
+unsigned window_bytes_of(const Access& access) {
+  if (gathers_natively(access, access.element_bytes)) return 64;
+  const bool masks = access.context.specialisation().isa == Isa::avx2 && access.masks_natively();
+  return masks && access.space == ir::Space::shared && access.context.full() ? 32 : 0;
+}
+
 }  // namespace
+
+unsigned elements_of_word(const Access& access) {
+  if (ir::is_ordered(access.inst.attr) || access.interleaved()) return 1;
+  for (const unsigned bytes : {8u, 4u}) {
+    const unsigned elements = bytes / access.element_bytes;
+    if (elements > 1 && elements <= access.count && access.inst.attr.alignment >= bytes) return elements;
+  }
+  return 1;
+}
 
 Value* gather(const Access& access, const LanePointers& pointers, std::int64_t displacement) {
   if (lie_in_words(access)) return gather_from_words(access, pointers, displacement);
@@ -159,15 +250,33 @@ Value* gather_words(const Access& access, const LanePointers& pointers, std::int
                          llvm::Align(bytes));
 }
 
-void scatter(const Access& access, const LanePointers& pointers, std::int64_t displacement, Value* values) {
+void store_one(const Access& access, Value* value, Value* pointer) {
+  llvm::StoreInst* const store = access.context.builder().CreateAlignedStore(value, pointer, access.align());
+  if (ir::is_ordered(access.inst.attr) && !value->getType()->isVectorTy()) {
+    const bool weak = access.inst.attr.semantics == ir::Semantics::weak ||
+                      access.inst.attr.semantics == ir::Semantics::relaxed;
+    store->setAlignment(llvm::Align(access.element_bytes));
+    store->setVolatile(access.inst.attr.is_volatile);
+    store->setAtomic(weak ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::Release);
+  }
+  annotate(access, store);
+}
+
+void scatter(const Access& access, const LanePointers& pointers, std::int64_t displacement, Value* values,
+             Often often) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
-  if (gathers_natively(access, access.element_bytes)) {
+  const bool natively = gathers_natively(access, access.element_bytes);
+  const auto one_by_one = [&] { store_running_lanes(access, pointers, displacement, values); };
+  const auto at_once = [&] { scatter_natively(access, pointers, displacement, values); };
+  if (often == Often::yes && !c.full() && chooses_at_run_time(c.function()))
     return store_packed_or(access, pointers, displacement, values, [&] {
-      Value* const addresses = gather_pointers(c, pointers, displacement);
-      annotate(access, b.CreateMaskedScatter(values, addresses, access.align(), c.mask()));
+      if (natively)
+        choose(c, few_lanes_run(c), one_by_one, at_once);
+      else
+        one_by_one();
     });
-  }
+  if (natively) return at_once();
   Value* const addresses = spill(c, absolute_addresses(c, pointers, displacement));
   Value* const in = spill(c, values);
   call_helper(c, sized("quern_cpu_scatter_", access, access.element_bytes), b.getVoidTy(),
@@ -208,9 +317,11 @@ void store_masked(const Access& access, Value* values, Value* pointer, Value* ma
 Windows access_windows(const Access& access) {
   // A gather or scatter takes about two cycles for each lane and element, a window about four.
   constexpr std::size_t kMostPerElement = 8;
-  if (!gathers_natively(access, access.element_bytes)) return {};
-  return windows_of(access.layout, access.element_bytes, access.count, kVectorBytes,
-                    kMostPerElement * access.count);
+  const unsigned window_bytes = window_bytes_of(access);
+  if (window_bytes == 0) return {};
+  // Several elements of a lane are moved together otherwise.
+  const std::size_t most = moves_lane_by_lane(access) ? kMostPerElement : kMostPerElement * access.count;
+  return windows_of(access.layout, access.element_bytes, access.count, window_bytes, most);
 }
 
 Value* window_mask(const Access& access, const Windows& windows, unsigned window) {
@@ -232,6 +343,7 @@ Value* window_mask(const Access& access, const Windows& windows, unsigned window
 std::vector<Value*> deinterleave(Context& context, Value* wide, unsigned count) {
   if (count == 1) return {wide};
   std::vector<Value*> elements;
+  if (are_bytes_of_words(wide->getType(), count)) return bytes_of_words(context, wide);
   for (unsigned element = 0; element < count; ++element) {
     llvm::SmallVector<int, kWarpSize> lanes;
     for (unsigned lane = 0; lane < lanes_of(wide) / count; ++lane)
@@ -245,6 +357,9 @@ Value* interleave(Context& context, std::span<Value* const> elements) {
   const unsigned count = static_cast<unsigned>(elements.size());
   if (count == 1) return elements[0];
   const unsigned lanes = lanes_of(elements[0]);
+  if (are_bytes_of_words(elements[0]->getType(), count))
+    if (const std::vector<Value*> words = words_of_bytes(elements); !words.empty())
+      return packed_words(context, words);
   llvm::SmallVector<int, kWarpSize * 4> order;
   for (unsigned at = 0; at < lanes * count; ++at)
     order.push_back(static_cast<int>(at % count * lanes + at / count));

@@ -2,6 +2,7 @@
 // Vector accesses of one instruction, element by element: shared by loads, stores and their layouts.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -9,15 +10,23 @@
 
 namespace quern::cpu::emit {
 
+/// Returns the number of elements of a lane in one word of 4 or 8 bytes, which is gathered or scattered as a
+/// whole. Returns 1 if each element is moved by itself.
+unsigned elements_of_word(const Access& access);
 /// Loads 32 elements from unrelated addresses; lanes that do not run get zero.
 llvm::Value* gather(const Access& access, const LanePointers& pointers, std::int64_t displacement);
 /// The same for words of 4 or 8 bytes, each of which holds several elements of a lane.
 llvm::Value* gather_words(const Access& access, const LanePointers& pointers, std::int64_t displacement,
                           unsigned bytes);
+/// no: code for a case that hardly ever occurs, which should be short.
+enum class Often : std::uint8_t { yes, no };
 /// Stores 32 elements to unrelated addresses. If lanes have the same address, the highest lane's element is
 /// stored.
 void scatter(const Access& access, const LanePointers& pointers, std::int64_t displacement,
-             llvm::Value* values);
+             llvm::Value* values, Often often);
+
+/// Stores without a mask, with the access's alignment, order and metadata.
+void store_one(const Access& access, llvm::Value* value, llvm::Value* pointer);
 
 /// True if consecutive elements can be stored under a mask.
 bool stores_rows(const Access& access);

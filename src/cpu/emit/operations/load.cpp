@@ -15,6 +15,13 @@ namespace {
 using llvm::Value;
 using Elements = std::vector<Value*>;  ///< one vector (or scalar) for each element of the instruction
 
+/// `pointer`, where the lanes of `lanes` read; the parameters if none of these runs.
+Value* unless_empty(Context& c, Value* pointer, std::uint32_t lanes) {
+  llvm::IRBuilder<>& b = c.builder();
+  Value* const running = b.CreateAnd(c.mask_bits(), b.getInt32(lanes));
+  return b.CreateSelect(b.CreateICmpNE(running, b.getInt32(0)), pointer, c.params());
+}
+
 llvm::AtomicOrdering load_ordering(const ir::Inst& inst) {
   switch (inst.attr.semantics) {
     case ir::Semantics::weak:
@@ -40,7 +47,15 @@ Value* load_one(const Access& access, llvm::Type* type, Value* pointer) {
 
 namespace {
 
+/// The only element, which is loaded from the parameters if no lane runs.
+Elements load_uniform_or_nothing(const Access& access) {
+  Context& c = access.context;
+  Value* const pointer = unless_empty(c, uniform_pointer(access), kAllLanes);
+  return {c.builder().CreateAlignedLoad(access.memory_type(), pointer, llvm::Align(1))};
+}
+
 Elements load_uniform(const Access& access) {
+  if (access.context.may_be_empty()) return load_uniform_or_nothing(access);
   Elements elements;
   Value* const pointer = uniform_pointer(access);
   for (unsigned element = 0; element < access.count; ++element)
@@ -69,10 +84,7 @@ std::uint32_t readers(const Layout& layout, unsigned index) {
 Elements load_broadcast(const Access& access, unsigned index, Value* pointer) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
-  if (!c.full()) {
-    Value* const running = b.CreateAnd(c.mask_bits(), b.getInt32(readers(access.layout, index)));
-    pointer = b.CreateSelect(b.CreateICmpNE(running, b.getInt32(0)), pointer, c.params());
-  }
+  if (!c.full()) pointer = unless_empty(c, pointer, readers(access.layout, index));
   Elements elements;
   for (unsigned element = 0; element < access.count; ++element) {
     Value* const place = advance(c, pointer, std::int64_t{element} * access.element_bytes);
@@ -184,8 +196,7 @@ Value* lie_in_pages(const Access& access, std::vector<Value*>& starts) {
   for (unsigned index = 0; index < starts.size(); ++index) {
     const Segment& segment = access.layout.segments[index];
     if (starts[index] == nullptr || segment.step == 0) continue;
-    Value* const running = b.CreateAnd(c.mask_bits(), b.getInt32(readers(access.layout, index)));
-    starts[index] = b.CreateSelect(b.CreateICmpNE(running, b.getInt32(0)), starts[index], c.params());
+    starts[index] = unless_empty(c, starts[index], readers(access.layout, index));
     Value* const in_page =
         b.CreateAnd(b.CreatePtrToInt(starts[index], b.getInt64Ty()), b.getInt64(kPage - 1));
     in_pages = b.CreateAnd(

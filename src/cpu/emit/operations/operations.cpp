@@ -9,6 +9,7 @@
 #include <array>
 #include <cassert>
 
+#include "cpu/analysis/halves.hpp"
 #include "cpu/emit/operations/vectors.hpp"
 
 namespace quern::cpu::emit {
@@ -42,25 +43,6 @@ llvm::Value* scalar_operand(Context& context, ir::Value arg) {
   return extract_lane(context, context.vector(arg), first_lane(context));
 }
 
-/// True for operations that give in 32 bits what they give in 64, if all numbers fit 32 bits.
-bool may_narrow(ir::Op op) {
-  switch (op) {
-    case ir::Op::iadd:
-    case ir::Op::isub:
-    case ir::Op::imul:
-    case ir::Op::and_:
-    case ir::Op::or_:
-    case ir::Op::xor_:
-    case ir::Op::smin:
-    case ir::Op::smax:
-    case ir::Op::select:
-    case ir::Op::icmp:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// True for an operation on 64-bit vectors whose numbers all fit 32 bits. Python's integers and counts have
 /// 64 bits whatever they hold.
 bool fits_words(const Context& context, ir::Value value) {
@@ -70,8 +52,15 @@ bool fits_words(const Context& context, ir::Value value) {
     return context.function()[of].type != ir::Type::i64 ||
            (pattern.min >= INT32_MIN && pattern.max <= INT32_MAX);
   };
-  return may_narrow(inst.op) && context.function()[inst.args.back()].type == ir::Type::i64 && fits(value) &&
-         std::ranges::all_of(inst.args, fits);
+  return analysis::may_narrow(inst.op) && context.function()[inst.args.back()].type == ir::Type::i64 &&
+         fits(value) && std::ranges::all_of(inst.args, fits);
+}
+
+/// The width with which vectors of integers of a larger one are computed; 0: with their own.
+unsigned narrow_bits(const Context& context, ir::Value value) {
+  const ir::Op op = context.function()[value].op;
+  if (context.analysis().halves[value]) return op == ir::Op::sext || op == ir::Op::zext ? 0 : 16;
+  return fits_words(context, value) ? 32 : 0;
 }
 
 void emit_elementwise(Context& context, ir::Value value, Elementwise emit) {
@@ -81,6 +70,7 @@ void emit_elementwise(Context& context, ir::Value value, Elementwise emit) {
     context.define(value, constant_of(context, inst.type, *pattern.constant));
     return;
   }
+  if (context.analysis().below[value]) return context.define(value, context.scalar(inst.args[0]));
   Operands operands{context, inst, context.builder(), {}, nullptr};
   operands.type = pattern.scalar() ? context.type_of(inst.type) : context.vector_type_of(inst.type);
   for (const ir::Value arg : inst.args) {
@@ -89,15 +79,16 @@ void emit_elementwise(Context& context, ir::Value value, Elementwise emit) {
                              context.pattern(arg).kind == analysis::LanePatternKind::uniform);
     operands.args.push_back(keep_scalar ? scalar_operand(context, arg) : context.vector(arg));
   }
-  if (!operands.is_vector() || !fits_words(context, value)) return context.define(value, emit(operands));
+  const unsigned narrow = operands.is_vector() ? narrow_bits(context, value) : 0;
+  if (narrow == 0) return context.define(value, emit(operands));
   llvm::IRBuilder<>& b = context.builder();
+  const auto narrowed = [&](llvm::Type* type) {
+    return width_of(type) > narrow ? with_element(type, b.getIntNTy(narrow)) : type;
+  };
   llvm::Type* const wide = operands.type;
-  for (llvm::Value*& arg : operands.args)
-    if (width_of(arg->getType()) == 64)
-      arg = b.CreateTrunc(arg, with_element(arg->getType(), b.getInt32Ty()));
-  if (inst.type == ir::Type::i64) operands.type = with_element(wide, b.getInt32Ty());
-  llvm::Value* const result = emit(operands);
-  context.define(value, inst.type == ir::Type::i64 ? b.CreateSExt(result, wide) : result);
+  for (llvm::Value*& arg : operands.args) arg = b.CreateTrunc(arg, narrowed(arg->getType()));
+  operands.type = narrowed(wide);
+  context.define(value, b.CreateSExt(emit(operands), wide));
 }
 
 /// True for the widening that starts an offset32 address: the index is stored separately, so the base is 0.

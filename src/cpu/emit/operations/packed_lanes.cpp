@@ -2,6 +2,7 @@
 #include "cpu/emit/operations/packed_lanes.hpp"
 
 #include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/MDBuilder.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -144,8 +145,9 @@ void store_packed_or(const Access& access, const LanePointers& pointers, std::in
   llvm::BasicBlock* const scattered = b.GetInsertBlock();
 
   llvm::BasicBlock* const end = c.new_block("end");
-  llvm::IRBuilder<>(before).CreateCondBr(tests, test, apart);
-  llvm::IRBuilder<>(tested).CreateCondBr(packed, together, apart);
+  llvm::MDNode* const likely = llvm::MDBuilder(c.llvm()).createBranchWeights(8, 1);
+  llvm::IRBuilder<>(before).CreateCondBr(tests, test, apart, likely);
+  llvm::IRBuilder<>(tested).CreateCondBr(packed, together, apart, likely);
   llvm::IRBuilder<>(stored).CreateBr(end);
   llvm::IRBuilder<>(scattered).CreateBr(end);
 }

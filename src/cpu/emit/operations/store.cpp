@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stores, with the same layouts as loads. If several running lanes write one address, PTX does not specify
 // which value remains; here it is that of the highest lane.
+#include "cpu/emit/operations/lane_by_lane.hpp"
 #include "cpu/emit/operations/lanes.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
@@ -12,18 +13,6 @@ namespace {
 using llvm::Value;
 
 constexpr unsigned kLineBytes = 64;
-
-void store_one(const Access& access, Value* value, Value* pointer) {
-  llvm::StoreInst* const store = access.context.builder().CreateAlignedStore(value, pointer, access.align());
-  if (ir::is_ordered(access.inst.attr) && !value->getType()->isVectorTy()) {
-    const bool weak = access.inst.attr.semantics == ir::Semantics::weak ||
-                      access.inst.attr.semantics == ir::Semantics::relaxed;
-    store->setAlignment(llvm::Align(access.element_bytes));
-    store->setVolatile(access.inst.attr.is_volatile);
-    store->setAtomic(weak ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::Release);
-  }
-  annotate(access, store);
-}
 
 /// Returns element `element` of all lanes, in its memory form.
 Value* lanes_of_element(const Access& access, unsigned element) {
@@ -42,10 +31,41 @@ void store_uniform(const Access& access) {
   }
 }
 
-void store_scattered(const Access& access) {
+/// The access to one word of each lane, of `bytes` bytes, in place of several elements.
+Access as_words(const Access& access, unsigned bytes) {
+  Access words = access;
+  words.element = bytes == 8 ? ir::Type::i64 : ir::Type::i32;
+  words.element_bytes = bytes;
+  words.count = 1;
+  return words;
+}
+
+void store_scattered_words(const Access& access, const LanePointers& pointers, unsigned at_once,
+                           Often often) {
+  Context& c = access.context;
+  const Access words = as_words(access, at_once * access.element_bytes);
+  llvm::Type* const type = llvm::FixedVectorType::get(words.memory_type(), kWarpSize);
+  for (unsigned first = 0; first < access.count; first += at_once) {
+    std::vector<Value*> elements;
+    for (unsigned element = first; element < first + at_once; ++element)
+      elements.push_back(lanes_of_element(access, element));
+    scatter(words, pointers, first * access.element_step(),
+            c.builder().CreateBitCast(interleave(c, elements), type), often);
+  }
+}
+
+void store_scattered(const Access& access, Often often = Often::yes) {
   const LanePointers pointers = lane_pointers(access);
+  if (moves_lane_by_lane(access)) {
+    std::vector<Value*> elements;
+    for (unsigned element = 0; element < access.count; ++element)
+      elements.push_back(lanes_of_element(access, element));
+    return store_lane_by_lane(access, pointers, elements);
+  }
+  const unsigned at_once = elements_of_word(access);
+  if (at_once > 1) return store_scattered_words(access, pointers, at_once, often);
   for (unsigned element = 0; element < access.count; ++element)
-    scatter(access, pointers, element * access.element_step(), lanes_of_element(access, element));
+    scatter(access, pointers, element * access.element_step(), lanes_of_element(access, element), often);
 }
 
 /// Returns the segment's lanes of all elements; the elements of a lane are adjacent.
@@ -182,7 +202,7 @@ void store_lanes(const Access& access, ir::Value store) {
   if (!near || !can_store_segments(near->access)) return store_scattered(access);
   choose(
       access.context, near->near, [&] { store_segments(near->access, store); },
-      [&] { store_scattered(access); });
+      [&] { store_scattered(access, Often::no); });
 }
 
 void emit_store(Context& context, ir::Value value) {

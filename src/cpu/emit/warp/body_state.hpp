@@ -67,6 +67,7 @@ struct MaskedBlocks {
   llvm::BasicBlock* test = nullptr;
   llvm::BasicBlock* run = nullptr;
   llvm::AllocaInst* waiting = nullptr;
+  llvm::AllocaInst* unasked = nullptr;  ///< i1: `test` runs the block once without lanes; for eager loops
 };
 
 /// The lanes that run the block being emitted, in three forms; null if all lanes run in full code.
@@ -86,8 +87,9 @@ struct Warp {
 struct BodyState {
   BodyState(const Plan& the_plan, const BodyInputs& the_inputs, const Gang& the_gang, Isa isa);
 
-  /// All lanes run. Only a gang's warps that run one after another may have others in the full version.
-  bool full() const { return version == Version::full && running.lanes == nullptr; }
+  /// No lane of the values runs without the others. Only a gang's warps that run one after another may have
+  /// masks in the full version.
+  bool full() const { return version != Version::masked && running.lanes == nullptr; }
   llvm::Value* mask() { return full() ? masks.bits_of(masks.all()) : running.bits; }
   llvm::Value* mask_bits() { return full() ? code.getInt32(0xffffffffu) : running.word; }
   llvm::Value* live_bits() {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cpu/analysis/algebra.hpp"
+#include "cpu/emit/operations/scalar_division.hpp"
 #include "cpu/ir/divisions.hpp"
 
 namespace quern::cpu::emit {
@@ -48,6 +49,7 @@ void FullCode::emit_terminator(ir::BlockId block) {
 /// Branches to successor `successor_index` with all lanes; its phis get their operands.
 void FullCode::emit_edge(ir::BlockId block, unsigned successor_index) {
   const ir::BlockId successor = function_->blocks[block].succs[successor_index];
+  if (plan_.lane_loop[successor] != ir::kNone) return masked_.enter_behind(block, successor_index);
   if (!plan_.full_needed[successor]) return dispatched_.enter(block, {successor_index});
   for_each_warp([&] { store_phis(block, successor_index); });
   code_.CreateBr(body_.full_blocks[successor]);
@@ -78,6 +80,12 @@ void FullCode::emit_cond_branch(ir::BlockId block) {
     code_.CreateCondBr(every_lane_below(bounded), bounded.if_below ? taken : not_taken, perhaps);
     code_.SetInsertPoint(perhaps);
     for_each_warp(condition, [&] { instructions_.emit_one(condition); });
+  } else if (const cuts::BoundedBranches& together = plan_.bounded_together[block];
+             !together.comparisons.empty()) {
+    // LLVM moves the comparisons of all lanes, which are emitted already, behind this branch.
+    llvm::BasicBlock* perhaps = make_block("perhaps");
+    code_.CreateCondBr(every_lane_below(together), together.if_below ? taken : not_taken, perhaps);
+    code_.SetInsertPoint(perhaps);
   }
   llvm::BasicBlock* mixed = nullptr;
   if (kept_scalar(Version::full, condition) && (!is_gang() || is_shared(condition))) {
@@ -86,9 +94,10 @@ void FullCode::emit_cond_branch(ir::BlockId block) {
     llvm::BasicBlock* not_all = make_block("not_all");
     mixed = make_block("mixed");
     const auto [all, any] = all_and_any(condition);
-    code_.CreateCondBr(all, taken, not_all);
+    const std::optional<unsigned> leaves = leaves_eager_loop(block);
+    code_.CreateCondBr(all, leaves == 0u ? mixed : taken, not_all);
     code_.SetInsertPoint(not_all);
-    code_.CreateCondBr(any, mixed, not_taken);
+    code_.CreateCondBr(any, mixed, leaves == 1u ? mixed : not_taken);
   }
   code_.SetInsertPoint(taken);
   emit_edge(block, 0);
@@ -97,6 +106,18 @@ void FullCode::emit_cond_branch(ir::BlockId block) {
   if (mixed == nullptr) return;
   code_.SetInsertPoint(mixed);
   leave(block);  // last, since it may emit other blocks of the IR
+}
+
+/// The successor of `block`, by its index, that lanes take to leave an eager loop.
+std::optional<unsigned> FullCode::leaves_eager_loop(ir::BlockId block) const {
+  const ir::BlockId last = plan_.eager[block];
+  const bool is_bounded =
+      plan_.bounded[block].comparison != ir::kNone || !plan_.bounded_together[block].comparisons.empty();
+  if (last == ir::kNone || is_gang() || is_bounded) return std::nullopt;
+  const std::vector<ir::BlockId>& succs = function_->blocks[block].succs;
+  for (unsigned i = 0; i < succs.size(); ++i)
+    if (plan_.eager[succs[i]] != last) return i;
+  return std::nullopt;
 }
 
 /// i1: the index of the last lane does not wrap and is below the bound, in every warp.
@@ -113,6 +134,19 @@ llvm::Value* FullCode::every_lane_below(const cuts::BoundedBranch& branch) {
     both(code_.CreateICmp(branch.is_signed ? Cmp::getSignedPredicate(below) : below, last,
                           values_.scalar(branch.bound)));
   });
+  return all;
+}
+
+/// i1: the same for several comparisons, and the other conditions are what they are then.
+llvm::Value* FullCode::every_lane_below(const cuts::BoundedBranches& branch) {
+  llvm::Value* all = code_.getTrue();
+  for (const cuts::BoundedBranch& comparison : branch.comparisons)
+    all = code_.CreateAnd(all, every_lane_below(comparison));
+  for (const ir::Value condition : branch.uniform)
+    for_each_warp(condition, [&] {
+      llvm::Value* const holds = values_.scalar(condition);
+      all = code_.CreateAnd(all, branch.if_below ? holds : code_.CreateNot(holds));
+    });
   return all;
 }
 
@@ -221,7 +255,8 @@ llvm::Value* FullCode::sign_holds(ir::Value question) {
 }
 
 /// i1: as signed numbers, the dividends do not wrap and are not negative, the divisor is positive, and the
-/// remainders of the first and the last lane are as far apart as the dividends.
+/// remainders of the first and the last lane are as far apart as the dividends. Of an index that is probably
+/// below the divisor: it is.
 llvm::Value* FullCode::division_holds(ir::Value division) {
   const ir::Inst& what = inst(division);
   const unsigned bits = ir::bit_size(what.type);
@@ -235,8 +270,12 @@ llvm::Value* FullCode::division_holds(ir::Value division) {
   llvm::Value* const is_positive = code_.CreateICmpSGT(divisor, number(0));
   const std::int64_t most = analysis::full_range(bits).max;
   llvm::Value* const natural = code_.CreateICmpULE(first, number(most - span));
+  if (plan_.full.below[division])
+    return code_.CreateAnd(natural, code_.CreateICmpSLT(code_.CreateAdd(first, number(span)), divisor));
   llvm::Value* const nonzero = code_.CreateSelect(is_positive, divisor, number(1));
-  llvm::Value* const last = code_.CreateAdd(code_.CreateURem(first, nonzero), number(span));
+  llvm::Value* const rest =
+      unless_below(code_, first, nonzero, false, first, [&] { return code_.CreateURem(first, nonzero); });
+  llvm::Value* const last = code_.CreateAdd(rest, number(span));
   return code_.CreateAnd(code_.CreateAnd(is_positive, natural), code_.CreateICmpULT(last, nonzero));
 }
 

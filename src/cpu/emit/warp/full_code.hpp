@@ -3,6 +3,8 @@
 // branches as long as the lanes agree.
 #pragma once
 
+#include <optional>
+
 #include "cpu/emit/warp/dispatched_code.hpp"
 #include "cpu/emit/warp/gang_code.hpp"
 #include "cpu/emit/warp/masked_code.hpp"
@@ -35,7 +37,9 @@ class FullCode : private BodyPart {
   void emit_edge(ir::BlockId block, unsigned successor_index);
   void store_phis(ir::BlockId block, unsigned successor_index);
   void emit_cond_branch(ir::BlockId block);
+  std::optional<unsigned> leaves_eager_loop(ir::BlockId block) const;
   llvm::Value* every_lane_below(const cuts::BoundedBranch& branch);
+  llvm::Value* every_lane_below(const cuts::BoundedBranches& branch);
   std::pair<llvm::Value*, llvm::Value*> all_and_any(ir::Value condition);
   void emit_switch(ir::BlockId block);
   void emit_tests(ir::BlockId block);

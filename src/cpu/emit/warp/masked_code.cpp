@@ -27,6 +27,11 @@ void MaskedCode::emit() {
       code_.CreateBr(at.run);
     } else {
       llvm::BasicBlock* skip = make_block("skip");
+      if (at.unasked != nullptr) {
+        llvm::BasicBlock* ask = make_block("ask");
+        code_.CreateCondBr(code_.CreateLoad(code_.getInt1Ty(), at.unasked), at.run, ask);
+        code_.SetInsertPoint(ask);
+      }
       code_.CreateCondBr(masks_.any(code_.CreateLoad(masks_.type(), at.waiting)), at.run, skip);
       code_.SetInsertPoint(skip);
       variables_.clear_begun(id, /*runs=*/false);
@@ -38,13 +43,20 @@ void MaskedCode::emit() {
 
 void MaskedCode::emit_block(ir::BlockId id) {
   values_.begin_block(Version::masked, id, body_.masked_blocks[id].run);
-  body_.running.certain = !may_run_empty(id);
+  body_.running.certain = plan_.eager[id] == ir::kNone && !may_run_empty(id);
+  if (llvm::AllocaInst* unasked = body_.masked_blocks[id].unasked; unasked != nullptr)
+    code_.CreateStore(code_.getFalse(), unasked);
   body_.running.lanes = code_.CreateLoad(masks_.type(), body_.masked_blocks[id].waiting);
   code_.CreateStore(masks_.none(), body_.masked_blocks[id].waiting);
   body_.running.bits = masks_.bits_of(body_.running.lanes);
   body_.running.word = masks_.word_of(body_.running.bits);
   if (plan_.reenter[id]) conversions_.reenter_full(id);
   variables_.clear_begun(id, /*runs=*/true);
+  if (const std::uint32_t loop = plan_.lane_loop[id]; loop != ir::kNone) {
+    lanes_.emit(id);
+    code_.CreateBr(next_test(plan_.masked.position[plan_.lane_loops[loop].blocks.back()] + 1));
+    return;
+  }
   instructions_.emit(id);
   if (plan_.barrier[id] != ir::kNone)
     barriers_.emit_masked(id);
@@ -56,8 +68,12 @@ void MaskedCode::emit_block(ir::BlockId id) {
 bool MaskedCode::may_run_empty(ir::BlockId block) const {
   const analysis::Analysis& facts = plan_.masked;
   const std::uint32_t loop = facts.loop_of[block];
+  if (plan_.eager[block] != ir::kNone)
+    return facts.loops[loop].header != block && plan_.eager[block] != block;
   if (loop != ir::kNone && (facts.loops[loop].header == block || facts.loops[loop].blocks.back() == block))
     return false;
+  // The first lane of those that wait begins a lane loop.
+  if (plan_.lane_loop[block] != ir::kNone) return false;
   if (block == 0 || plan_.reenter[block] || plan_.barrier[block] != ir::kNone) return false;
   std::size_t count = 0;
   for (const ir::Value value : function_->blocks[block].insts) {
@@ -73,7 +89,9 @@ void MaskedCode::emit_terminator(ir::BlockId block) {
   switch (last.op) {
     case ir::Op::br:
       emit_edge(block, 0, body_.running.lanes);
-      return leave(block, function_->blocks[block].succs[0], body_.running.certain);
+      // The last block of an eager loop has asked, or need not ask.
+      return leave(block, function_->blocks[block].succs[0],
+                   body_.running.certain || plan_.eager[block] == block);
     case ir::Op::cond_br:
     case ir::Op::switch_br:
       if (pattern(last.args[0]).kind == analysis::LanePatternKind::uniform) return emit_uniform_branch(block);
@@ -130,7 +148,8 @@ void MaskedCode::emit_edge(ir::BlockId block, unsigned successor_index, llvm::Va
     if (body_.sites != nullptr) set_site(code_, *body_.sites, *plan_.module, *function_, operand);
     llvm::Value* what = slots_.pack_bits(values_.as_kept(operand, keep_scalar));
     llvm::Value* old = code_.CreateLoad(to.type, to.memory);
-    if (keep_scalar && !body_.running.certain)
+    // Without lanes, no lane is in an eager loop whose last block returns, and nothing reads its phis.
+    if (keep_scalar && !body_.running.certain && plan_.eager[block] != block)
       what = code_.CreateSelect(masks_.any(lanes), what, old);
     else if (!keep_scalar && blend)
       what = code_.CreateSelect(masks_.bits_of(lanes), what, old);
@@ -208,6 +227,8 @@ void MaskedCode::enter_at_branch(ir::BlockId block) {
   const std::vector<llvm::Value*> lanes = edges_.lanes_by_edge(block, masks_.all());
   const std::uint32_t next = plan_.masked.position[block] + 1;
   variables_.enter(next_needed(next));
+  if (const ir::BlockId last = plan_.eager[block]; last != ir::kNone)
+    code_.CreateStore(code_.getTrue(), body_.masked_blocks[last].unasked);
   for (const auto& [value, what] : stores) slots_.write(Version::masked, value, what);
   code_.CreateStore(code_.getInt32(0xffffffffu), body_.live);
   for (unsigned i = 0; i < succs.size(); ++i) {
@@ -220,11 +241,9 @@ void MaskedCode::enter_at_branch(ir::BlockId block) {
   code_.CreateBr(next_test(next));
 }
 
-void MaskedCode::enter_behind(ir::BlockId block) {
-  const ir::BlockId successor = function_->blocks[block].succs[0];
-  std::vector<std::pair<ir::Value, llvm::Value*>> stores;
-  for (const ir::Value value : plan_.live_in[successor])
-    if (slots_.has(Version::masked, value)) stores.emplace_back(value, conversions_.masked_from_full(value));
+void MaskedCode::enter_behind(ir::BlockId block, unsigned successor_index) {
+  const ir::BlockId successor = function_->blocks[block].succs[successor_index];
+  const Conversions::MaskedValues stores = conversions_.masked_values_on(block, {successor_index});
   variables_.enter(plan_.masked.position[successor]);
   for (const auto& [value, what] : stores) slots_.write(Version::masked, value, what);
   code_.CreateStore(masks_.all(), body_.masked_blocks[successor].waiting);

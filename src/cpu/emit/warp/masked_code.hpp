@@ -12,6 +12,7 @@
 #include "cpu/emit/warp/barriers.hpp"
 #include "cpu/emit/warp/conversions.hpp"
 #include "cpu/emit/warp/instructions.hpp"
+#include "cpu/emit/warp/lane_code.hpp"
 
 namespace quern::cpu::emit {
 
@@ -19,7 +20,7 @@ class MaskedCode : private BodyPart {
  public:
   MaskedCode(BodyState& body, Slots& slots, Values& values, EngineCalls& engine, Edges& edges,
              Conversions& conversions, MaskedVariables& variables, Instructions& instructions,
-             Barriers& barriers)
+             Barriers& barriers, LaneCode& lanes)
       : BodyPart(body),
         slots_(slots),
         values_(values),
@@ -28,7 +29,8 @@ class MaskedCode : private BodyPart {
         conversions_(conversions),
         variables_(variables),
         instructions_(instructions),
-        barriers_(barriers) {}
+        barriers_(barriers),
+        lanes_(lanes) {}
 
   /// Must be called before any other member function, unless the body is a gang's or dispatched.
   void find_dominance() { dominance_ = analysis::Dominance(plan_.masked); }
@@ -38,8 +40,8 @@ class MaskedCode : private BodyPart {
   /// At a branch at which the lanes diverge: the lanes of each successor wait there, and masked code
   /// continues.
   void enter_at_branch(ir::BlockId block);
-  /// All lanes together pass `block`'s only edge.
-  void enter_behind(ir::BlockId block);
+  /// All lanes together pass an edge of `block`.
+  void enter_behind(ir::BlockId block, unsigned successor_index = 0);
 
  private:
   void emit_block(ir::BlockId block);
@@ -62,6 +64,7 @@ class MaskedCode : private BodyPart {
   MaskedVariables& variables_;
   Instructions& instructions_;
   Barriers& barriers_;
+  LaneCode& lanes_;
   analysis::Dominance dominance_;
 };
 

@@ -5,8 +5,10 @@ namespace quern::cpu::emit {
 
 void MaskedVariables::clear_all() {
   if (plan_.dispatched) return;  // their variables are in memory and stay there
-  for (const MaskedBlocks& blocks : body_.masked_blocks)
+  for (const MaskedBlocks& blocks : body_.masked_blocks) {
     if (blocks.waiting != nullptr) code_.CreateStore(masks_.none(), blocks.waiting);
+    if (blocks.unasked != nullptr) code_.CreateStore(code_.getFalse(), blocks.unasked);
+  }
   for (const Slot& each : slots_.of_version(Version::masked))
     if (each.memory != nullptr) code_.CreateStore(llvm::Constant::getNullValue(each.type), each.memory);
 }

@@ -16,6 +16,7 @@ class Masks {
   Masks(llvm::IRBuilder<>& builder, Isa isa);
 
   llvm::Type* type() const { return type_; }
+  llvm::Type* bits_type() const { return bits_type_; }  ///< <32 x i1>
   llvm::Constant* none() const;
   llvm::Constant* all() const;
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cpu/analysis/block_step.hpp"
 #include "cpu/analysis/counters.hpp"
 
 namespace quern::cpu::emit {
@@ -191,12 +192,10 @@ void Prefetcher::emit(ir::Value load) {
   const std::optional<Walk> walk = walk_of(address);
   if (!walk) return;
   const std::vector<unsigned> lanes = lane_of_each_line(walk->lanes);
-  const std::size_t whole_lines =
-      kWarpSize * inst(load).attr.count * ir::byte_size(inst(load).type) / kLineBytes;
-  if (lanes.size() > std::max(kMaxLines, whole_lines)) return;
+  if (lanes.size() > std::max(kMaxLines, whole_lines(load))) return;
   const std::uint32_t loop = facts().loop_of[inst(load).block];
   if (loop == ir::kNone) {
-    if (full() && !body_.serial && walk->moving == address) emit_for_next_block(load, lanes);
+    if (full() && !body_.serial) emit_for_next_block(load, *walk, lanes);
     return;
   }
   const RoundLength length = round_length(loop);
@@ -214,32 +213,53 @@ void Prefetcher::emit(ir::Value load) {
   prefetch(ahead, walk->lanes, lanes, length == RoundLength::none && !parted ? Cache::second : Cache::first);
 }
 
+/// The lines of as many bytes as a warp loads.
+std::size_t Prefetcher::whole_lines(ir::Value load) const {
+  return kWarpSize * inst(load).attr.count * ir::byte_size(inst(load).type) / kLineBytes;
+}
+
+/// True if a block's threads load consecutive memory, and so, one expects, do consecutive blocks: the
+/// processor prefetches that by itself. Measured on Zen 4: to prefetch it here, too, takes up to twice the
+/// time.
+bool Prefetcher::is_dense(std::size_t lines, std::size_t whole_lines) {
+  const std::array<std::uint32_t, 3>& block = specialisation_.block;
+  return block[1] == 1 && block[2] == 1 && lines <= std::max<std::size_t>(1, whole_lines) && !has_rows();
+}
+
+/// True if the grid has more dimensions than one.
+bool Prefetcher::has_rows() {
+  if (!has_rows_)
+    has_rows_ = std::ranges::any_of(function_->insts, [](const ir::Inst& what) {
+      const auto special = static_cast<ir::Special>(what.imm);
+      return what.op == ir::Op::special &&
+             (special == ir::Special::ctaid_y || special == ir::Special::ctaid_z);
+    });
+  return *has_rows_;
+}
+
 /// The number of blocks after which the block that is prefetched runs.
 std::uint64_t Prefetcher::blocks_ahead() {
   if (blocks_ahead_ != 0) return blocks_ahead_;
   std::uint64_t bytes = 0;
-  bool rows = false;
   for (const ir::BlockId id : plan_.full.order)
     for (const ir::Value value : function_->blocks[id].insts) {
       const ir::Inst& what = inst(value);
-      const auto special = static_cast<ir::Special>(what.imm);
-      rows |=
-          what.op == ir::Op::special && (special == ir::Special::ctaid_y || special == ir::Special::ctaid_z);
       if (what.op == ir::Op::load && what.attr.space == ir::Space::global &&
           !kept_scalar(Version::full, value))
-        bytes += std::uint64_t{kWarpSize} * body_.gang.width * what.attr.count * ir::byte_size(what.type);
+        bytes += std::uint64_t{specialisation_.threads()} * what.attr.count * ir::byte_size(what.type);
     }
   // In a grid with rows, the addresses of blocks farther ahead are uncertain.
-  const std::uint64_t fit = rows ? 1 : kBlocksAheadBytes / std::max<std::uint64_t>(1, bytes);
+  const std::uint64_t fit = has_rows() ? 1 : kBlocksAheadBytes / std::max<std::uint64_t>(1, bytes);
   return blocks_ahead_ = std::clamp<std::uint64_t>(fit, 1, kMostBlocksAhead);
 }
 
 /// Short blocks with barriers: the processor does not look past the barriers' rounds to the loads of the next
 /// blocks. The addresses are expected to move on by as much as they did since the block before.
-void Prefetcher::emit_for_next_block(ir::Value load, const std::vector<unsigned>& lanes) {
-  const bool in_block_loop = body_.gang.whole_block && inputs_.frame == nullptr;
-  if (!in_block_loop || !plan_.has_barriers) return;
+void Prefetcher::emit_for_next_block(ir::Value load, const Walk& walk, const std::vector<unsigned>& lanes) {
+  if (!plan_.has_barriers) return;
   const ir::Value address = inst(load).args[0];
+  if (!body_.gang.whole_block || inputs_.frame != nullptr) return emit_by_block_step(load, walk, lanes);
+  if (walk.moving != address || is_dense(lanes.size(), whole_lines(load))) return;
   llvm::Value* const here = values_.scalar(address);
   const auto [known, is_first] = distances_.try_emplace(load, nullptr);
   if (is_first) {  // the first warp of the gang: the others are as far from the next block's
@@ -253,6 +273,17 @@ void Prefetcher::emit_for_next_block(ir::Value load, const std::vector<unsigned>
   }
   prefetch(code_.CreateAdd(code_.CreateAdd(here, known->second), code_.getInt64(inst(load).imm)),
            pattern(address), lanes, blocks_ahead() == 1 ? Cache::first : of_blocks_);
+}
+
+/// Blocks of several warps or gangs: the same, by the constant distance of the next block's address.
+void Prefetcher::emit_by_block_step(ir::Value load, const Walk& walk, const std::vector<unsigned>& lanes) {
+  const ir::Value address = inst(load).args[0];
+  const std::optional<std::int64_t> step = analysis::block_step(*function_, facts(), address);
+  if (!step || *step == 0) return;
+  const std::int64_t ahead =
+      *step * static_cast<std::int64_t>(blocks_ahead()) + static_cast<std::int64_t>(inst(load).imm);
+  prefetch(code_.CreateAdd(base_of(address), code_.getInt64(static_cast<std::uint64_t>(ahead))), walk.lanes,
+           lanes, of_blocks_);
 }
 
 /// Prefetches the lines that the lanes access if the scalar of the address is `base`.

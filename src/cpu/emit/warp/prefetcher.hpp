@@ -21,8 +21,13 @@ enum class RoundLength : std::uint8_t { none, few, barrier, atomics };
 class Prefetcher : private BodyPart {
  public:
   /// `of_blocks`: the cache to which the lines of blocks farther ahead are prefetched.
-  Prefetcher(BodyState& body, Slots& slots, Values& values, Cache of_blocks)
-      : BodyPart(body), slots_(slots), values_(values), of_blocks_(of_blocks) {}
+  Prefetcher(BodyState& body, Slots& slots, Values& values, const Specialisation& specialisation,
+             Cache of_blocks)
+      : BodyPart(body),
+        slots_(slots),
+        values_(values),
+        specialisation_(specialisation),
+        of_blocks_(of_blocks) {}
 
   /// Called after a load.
   void emit(ir::Value load);
@@ -37,9 +42,13 @@ class Prefetcher : private BodyPart {
   };
   std::optional<Walk> walk_of(ir::Value address) const;
   llvm::Value* base_of(ir::Value address);
-  void emit_for_next_block(ir::Value load, const std::vector<unsigned>& lanes);
+  void emit_for_next_block(ir::Value load, const Walk& walk, const std::vector<unsigned>& lanes);
+  void emit_by_block_step(ir::Value load, const Walk& walk, const std::vector<unsigned>& lanes);
   void prefetch(llvm::Value* base, const analysis::LanePattern& where, const std::vector<unsigned>& lanes,
                 Cache cache);
+  std::size_t whole_lines(ir::Value load) const;
+  bool is_dense(std::size_t lines, std::size_t whole_lines);
+  bool has_rows();
   std::uint64_t blocks_ahead();
   bool is_short(std::uint32_t loop);
   RoundLength round_length(std::uint32_t loop);
@@ -54,9 +63,11 @@ class Prefetcher : private BodyPart {
 
   Slots& slots_;
   Values& values_;
+  const Specialisation& specialisation_;
   const Cache of_blocks_;
   std::map<ir::Value, llvm::Value*> distances_;  ///< by load: from this block's address to a later one's
   std::uint64_t blocks_ahead_ = 0;               ///< 0: not computed yet
+  std::optional<bool> has_rows_;
   /// by version and its loop, for those computed so far
   std::map<std::pair<Version, std::uint32_t>, RoundLength> round_lengths_;
 };

@@ -23,6 +23,13 @@ void Slots::create(llvm::IRBuilder<>& at) {
     if (!is_gang() && !plan_.dispatched) add(at, Version::masked, value);
     if (plan_.has_full) add(at, Version::full, value);
   }
+  for (const cuts::LaneLoop& loop : plan_.lane_loops) {
+    for (const ir::Value value : loop.reads)
+      if (!has(Version::lane, value)) add(at, Version::lane, value);
+    for (const ir::BlockId block : loop.blocks)
+      for (const ir::Value value : function_->blocks[block].insts)
+        if (plan_.crosses[value]) add(at, Version::lane, value);
+  }
 }
 
 void Slots::add(llvm::IRBuilder<>& at, Version version, ir::Value value) {

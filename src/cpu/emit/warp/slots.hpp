@@ -52,7 +52,7 @@ class Slots : private BodyPart {
   void add(llvm::IRBuilder<>& at, Version version, ir::Value value);
 
   /// By warp of the gang, version and ir::Value.
-  std::vector<std::array<std::vector<Slot>, 2>> warps_;
+  std::vector<std::array<std::vector<Slot>, 3>> warps_;
 };
 
 }  // namespace quern::cpu::emit

@@ -26,9 +26,11 @@ WarpBody::WarpBody(const Plan& plan, const Specialisation& specialisation, const
       states_(body_, slots_, values_, variables_),
       barriers_(body_, slots_, values_, engine_, states_),
       calls_(body_, values_, constants_, engine_, callees),
-      prefetcher_(body_, slots_, values_, block_prefetch_cache(specialisation)),
+      prefetcher_(body_, slots_, values_, specialisation, block_prefetch_cache(specialisation)),
       instructions_(body_, slots_, values_, engine_, calls_, prefetcher_, *this),
-      masked_(body_, slots_, values_, engine_, edges_, conversions_, variables_, instructions_, barriers_),
+      lanes_(body_, slots_, values_, edges_, variables_, instructions_),
+      masked_(body_, slots_, values_, engine_, edges_, conversions_, variables_, instructions_, barriers_,
+              lanes_),
       dispatched_(body_, slots_, values_, engine_, edges_, conversions_, instructions_),
       gang_(body_, slots_, values_, states_, barriers_),
       serial_(body_, slots_, values_, edges_, instructions_),
@@ -103,6 +105,8 @@ void WarpBody::create_blocks() {
       body_.masked_blocks[id] = {nullptr, make("apart"), nullptr};
     else if (plan.masked_needed[id] && !body_.is_gang())
       body_.masked_blocks[id] = {make("test"), make("masked"), at.CreateAlloca(body_.masks.type())};
+    if (plan.eager[id] == id && body_.masked_blocks[id].waiting != nullptr)
+      body_.masked_blocks[id].unasked = at.CreateAlloca(at.getInt1Ty());
   }
   calls_.create_results(at);
 }

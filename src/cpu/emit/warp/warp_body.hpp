@@ -9,6 +9,7 @@
 //   MaskedVariables                       live ranges of masked code's variables
 //   ResumePoints, Barriers                the states of a body that is left at barriers
 //   Calls, Prefetcher, Instructions       the instructions of a block
+//   LaneCode                              loops that lanes run one after another
 //   MaskedCode, DispatchedCode            control flow where not all lanes agree
 //   GangCode, SerialCode                  control flow where not all warps of a gang agree
 //   FullCode                              control flow where they do
@@ -47,6 +48,7 @@ class WarpBody final : public Context {
   bool full() const override { return body_.full(); }
   llvm::Value* mask() override { return body_.mask(); }
   llvm::Value* mask_bits() override { return body_.mask_bits(); }
+  bool may_be_empty() const override { return !body_.full() && !body_.running.certain; }
   llvm::Value* params() override { return constants_.params(); }
   llvm::Value* window_base() override { return constants_.window_base(); }
   llvm::Value* window_bytes() override { return constants_.window_bytes(); }
@@ -86,6 +88,7 @@ class WarpBody final : public Context {
   Calls calls_;
   Prefetcher prefetcher_;
   Instructions instructions_;
+  LaneCode lanes_;
   MaskedCode masked_;
   DispatchedCode dispatched_;
   GangCode gang_;

@@ -25,7 +25,7 @@ class Merger {
   bool run() {
     bool merged = false;
     for (BlockId test = 0; test < function_.blocks.size(); ++test) {
-      if (!parts_and_joins(test)) continue;
+      if (!ir::parts_and_joins(function_, test)) continue;
       const std::vector<BlockId> succs = function_.blocks[test].succs;
       if (store_of_both(succs) == ir::kNone) continue;
       const BlockId join = join_of(succs);
@@ -43,16 +43,6 @@ class Merger {
   }
 
  private:
-  /// True if the block ends in a branch to two sides that lead to one block.
-  bool parts_and_joins(BlockId test) const {
-    const ir::Block& block = function_.blocks[test];
-    if (block.succs.size() != 2 || block.succs[0] == block.succs[1]) return false;
-    const std::vector<BlockId>& next = function_.blocks[block.succs[0]].succs;
-    return next.size() == 1 && next[0] != test && std::ranges::all_of(block.succs, [&](BlockId side) {
-             return function_.blocks[side].preds.size() == 1 && function_.blocks[side].succs == next;
-           });
-  }
-
   std::vector<Value>::iterator behind_phis(BlockId block) {
     return function_.blocks[block].insts.begin() +
            static_cast<std::ptrdiff_t>(phis_of(function_, block).size());

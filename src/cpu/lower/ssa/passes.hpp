@@ -32,6 +32,18 @@ void share_values(FunctionBuilder& builder);
 /// Replaces a choice between a 64-bit division and a 32-bit one, as NVRTC makes it, by the 64-bit one.
 void join_divisions(FunctionBuilder& builder);
 
+/// Shifts numbers to the right without the bits that were set in them only to be dropped.
+void forget_lost_bits(FunctionBuilder& builder);
+
+/// Computes 64-bit integers in 32 bits if only their low 32 bits are read.
+void narrow_to_low_words(FunctionBuilder& builder);
+
+/// Makes one conversion of several that follow each other, where they begin with an element of 8 or 16 bits.
+void join_conversions(FunctionBuilder& builder);
+
+/// Compares loaded numbers of 8 or 16 bits in that width, if both operands of a comparison are widened ones.
+void narrow_compares(FunctionBuilder& builder);
+
 /// Moves pure values that do not change in a loop in front of it.
 void hoist_invariants(FunctionBuilder& builder);
 
@@ -47,6 +59,9 @@ void merge_chains(FunctionBuilder& builder);
 /// Merges stores to one address at the ends of both sides of a branch, and replaces the branch by choices if
 /// its sides are then empty.
 void merge_stores(FunctionBuilder& builder);
+
+/// Puts loads in the order of their addresses, as far as it can be guessed.
+void order_loads(FunctionBuilder& builder);
 
 /// Loop-closed form: a value used outside its loop goes through a phi in the loop's exit block.
 void close_loops(FunctionBuilder& builder);

@@ -3,9 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cpu/abi/warps.hpp"
@@ -24,6 +27,24 @@ TEST_CASE("jobs of one stream run in order") {
   REQUIRE(log.entries.size() == 100);
   for (int i = 0; i < 100; ++i) CHECK(log.entries[static_cast<std::size_t>(i)] == i);
   CHECK(engine.scheduler->idle(*stream));
+}
+
+TEST_CASE("what commands own is released when wait_for_disposal() returns") {
+  Engine& engine = Engine::get();
+  const auto stream = engine.scheduler->make_stream(*engine.domain, true);
+  std::atomic<int> released{0};
+  for (int i = 1; i <= 5; ++i) {
+    HostJob job{.function = [](void*) {}};
+    job.keep = std::shared_ptr<const int>(new int(i), [&released](const int* value) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      delete value;
+      ++released;
+    });
+    engine.scheduler->submit(stream, std::move(job));
+    engine.scheduler->synchronize(stream);
+    engine.scheduler->wait_for_disposal();
+    CHECK(released.load() == i);
+  }
 }
 
 TEST_CASE("of the work that is ready that of a higher priority goes first, that of one by its age") {

@@ -192,7 +192,7 @@ TEST_CASE("a load of the elements of two stores becomes a permutation") {
   CHECK(memory_after(p) == expected);
 }
 
-TEST_CASE("a load of one stored vector, and one of memory that something else may have written, stay loads") {
+TEST_CASE("a load of memory that something else may have written, and a short one, stay loads") {
   enum class Between { nothing, global_store, unknown_store, fence };
   for (const Between between :
        {Between::nothing, Between::global_store, Between::unknown_store, Between::fence}) {
@@ -205,10 +205,11 @@ TEST_CASE("a load of one stored vector, and one of memory that something else ma
     if (between == Between::fence) p.b.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
     p.store(p.load(vector, 32), 0, 1);    // of the first store
     p.store(p.load(vector, 112), 64, 1);  // of both
+    p.store(p.load(llvm::FixedVectorType::get(p.b.getInt32Ty(), 2), 8), 128, 1);
     p.finish();
     forward_shared(*p.function);
     const bool known = between == Between::nothing || between == Between::global_store;
-    CHECK(p.count<llvm::LoadInst>() == (known ? 1 : 2));
+    CHECK(p.count<llvm::LoadInst>() == (known ? 1 : 3));
   }
 }
 
@@ -229,6 +230,37 @@ TEST_CASE(
     const unsigned before = p.count<llvm::StoreInst>();
     forward_shared(*p.function);
     CHECK(p.count<llvm::StoreInst>() == before - (which == Case::overwritten ? 1 : 0));
+  }
+}
+
+TEST_CASE("a store is removed if its block ends before anything reads it") {
+  enum class Case { ends, goes_on, read, read_before, outside, fence, is_volatile, unknown_mask };
+  for (const Case which : {Case::ends, Case::goes_on, Case::read, Case::read_before, Case::outside,
+                           Case::fence, Case::is_volatile, Case::unknown_mask}) {
+    CAPTURE(static_cast<int>(which));
+    Program p;
+    llvm::Type* const word = p.b.getInt32Ty();
+    if (which == Case::read_before) p.store(p.load(word, 72), 0, 1);
+    llvm::StoreInst* const first =
+        p.store(p.numbers(word, 16, 100), which == Case::outside ? kBytes - 60 : 64);
+    if (which == Case::is_volatile) first->setVolatile(true);
+    if (which == Case::read) p.store(p.load(p.b.getInt64Ty(), 120), 0, 1);  // its last word
+    if (which == Case::fence) p.b.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
+    if (which == Case::unknown_mask) {
+      llvm::Value* const lanes =
+          p.b.CreateICmpNE(p.b.CreateLoad(llvm::FixedVectorType::get(word, 16), p.function->getArg(1)),
+                           llvm::Constant::getNullValue(llvm::FixedVectorType::get(word, 16)));
+      p.in(0, p.b.CreateMaskedStore(p.numbers(word, 16, 300), p.place(512), llvm::Align(1), lanes));
+    }
+    llvm::BasicBlock* const next = llvm::BasicBlock::Create(p.context, "next", p.function);
+    llvm::BranchInst* const branch = p.b.CreateBr(next);
+    if (which != Case::goes_on) branch->setMetadata(kBlockEnds, llvm::MDNode::get(p.context, {}));
+    p.b.SetInsertPoint(next);
+    p.finish();
+    forward_shared(*p.function);
+    const unsigned elsewhere = which == Case::read || which == Case::read_before ? 1 : 0;
+    const bool removed = which == Case::ends || which == Case::read_before;
+    CHECK(p.count<llvm::StoreInst>() == elsewhere + (removed ? 0 : 1));
   }
 }
 

@@ -51,6 +51,19 @@ TEST_CASE("masks that are words are combined and selected as words") {
         0);
 }
 
+TEST_CASE("a selection by a mask between masks that are words is a word") {
+  Masks masks;
+  Value* const first = masks.word(0);
+  Value* const second = masks.word(1);
+  Value* const all = llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(32), masks.b.getTrue());
+  CHECK(masks.finish(masks.b.CreateSelect(first, all, second)) == 0);
+}
+
+TEST_CASE("a selection by a mask that was compared stays") {
+  Masks masks;
+  CHECK(masks.finish(masks.b.CreateSelect(masks.compared(), masks.word(0), masks.word(1))) == 1);
+}
+
 TEST_CASE("masks from comparisons stay where they are") {
   Masks masks;
   CHECK(masks.finish(

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "cpu/analysis/analysis.hpp"
+#include "cpu/cuts/bounds.hpp"
 #include "harness.hpp"
 #include "ir_builder.hpp"
 
@@ -16,6 +18,7 @@ using ir::Type;
 using ir::Value;
 
 constexpr std::uint32_t kThreads = 128;
+constexpr std::uint32_t kSide = 16;
 
 /// Does not use ir::holds, with which the compiler folds comparisons.
 bool holds(Icmp how, std::int64_t a, std::int64_t b, bool narrow) {
@@ -66,6 +69,18 @@ std::vector<std::int64_t> bounds_of(std::int64_t start) {
   return list;
 }
 
+/// Stores 1 in block `yes` and 2 in block `no`. Both end in `join`, where the kernel ends.
+void store_side(IrBuilder& b, Value address, ir::BlockId yes, ir::BlockId no, ir::BlockId join) {
+  b.at(yes);
+  b.store(address, b.i32(1));
+  b.br(join);
+  b.at(no);
+  b.store(address, b.i32(2));
+  b.br(join);
+  b.at(join);
+  b.ret();
+}
+
 /// out[tid] = 1 if `start + tid HOW bound` holds, else 2. With the sides exchanged: `bound HOW start + tid`.
 ir::Module guard(Icmp how, bool exchanged, bool narrow) {
   IrBuilder b;
@@ -78,14 +93,7 @@ ir::Module guard(Icmp how, bool exchanged, bool narrow) {
   const Value index = b.add(start, narrow ? b.tid() : b.zext(Type::i64, b.tid()));
   const Value address = b.add(out, b.shl(b.zext(Type::i64, b.tid()), 2));
   b.cond_br(exchanged ? b.icmp(how, bound, index) : b.icmp(how, index, bound), yes, no);
-  b.at(yes);
-  b.store(address, b.i32(1));
-  b.br(join);
-  b.at(no);
-  b.store(address, b.i32(2));
-  b.br(join);
-  b.at(join);
-  b.ret();
+  store_side(b, address, yes, no, join);
   return b.module();
 }
 
@@ -121,6 +129,85 @@ TEST_CASE("an index is compared with a bound in every lane, where it wraps too")
           }
       }
     }
+}
+
+/// out[tid] = 1 if the thread is in `width` columns and `height` rows and `flag` is not 0, else 2, as `if
+/// (inside)` or `if (outside)`.
+ir::Module rectangle(bool outside, ir::BlockId& guarded) {
+  IrBuilder b;
+  const auto yes = b.block();
+  const auto no = b.block();
+  const auto join = b.block();
+  const Value out = b.param(Type::i64), width = b.param(Type::i64), height = b.param(Type::i64),
+              flag = b.param(Type::i64);
+  const Value x = b.zext(Type::i64, b.tid(0)), y = b.zext(Type::i64, b.tid(1));
+  const Value number = b.add(b.mul(b.tid(1), b.i32(kSide)), b.tid(0));
+  const Value address = b.add(out, b.shl(b.zext(Type::i64, number), 2));
+  const Value column = b.icmp(outside ? Icmp::sge : Icmp::slt, x, width);
+  const Value row = b.icmp(outside ? Icmp::sle : Icmp::sgt, height, y);
+  const Value is_set = b.icmp(outside ? Icmp::eq : Icmp::ne, flag, b.i64(0));
+  guarded = b.here();
+  if (outside)
+    b.cond_br(b.or_(b.or_(column, is_set), row), no, yes);
+  else
+    b.cond_br(b.and_(row, b.and_(is_set, column)), yes, no);
+  store_side(b, address, yes, no, join);
+  return b.module();
+}
+
+TEST_CASE("indices are compared with several bounds at once") {
+  TestDevice device;
+  for (const bool outside : {false, true}) {
+    CAPTURE(outside);
+    ir::BlockId guarded = 0;
+    const ir::Module module = rectangle(outside, guarded);
+    for (const Specialisation& variant : variants({kSide, kSide, 1})) {
+      CAPTURE(name(variant));
+      const Expected<analysis::Analysis> facts =
+          analysis::analyse(module, module.functions[0], variant, analysis::Assumption::optimistic);
+      REQUIRE(facts.has_value());
+      const cuts::BoundedBranches found =
+          cuts::bounded_branches(module.functions[0], facts->patterns, guarded);
+      CHECK(found.comparisons.size() == 2);
+      CHECK(found.uniform.size() == 1);
+      CHECK(found.if_below != outside);
+      const auto code = compile_ir(module, variant);
+      for (const std::int64_t width : {-1, 0, 1, 15, 16, 17})
+        for (const std::int64_t height : {-1, 0, 1, 2, 15, 16, 17})
+          for (const std::int64_t flag : {0, 1}) {
+            device.clear();
+            auto out = device.allocate<std::uint32_t>(kSide * kSide);
+            REQUIRE(!device.launch(*code, variant, {1, 1, 1},
+                                   Params().add(out.data()).add(width).add(height).add(flag)));
+            for (std::int64_t y = 0; y < kSide; ++y)
+              for (std::int64_t x = 0; x < kSide; ++x)
+                REQUIRE(out[static_cast<std::size_t>(y * kSide + x)] ==
+                        (x < width && y < height && flag != 0 ? 1u : 2u));
+          }
+    }
+  }
+}
+
+TEST_CASE("conditions that do not bound every lane from above are not taken for bounds") {
+  IrBuilder b;
+  const auto yes = b.block(), no = b.block();
+  const Value n = b.param(Type::i64), address = b.param(Type::i64);
+  const Value x = b.zext(Type::i64, b.tid());
+  const Value below = b.icmp(Icmp::slt, x, n), above = b.icmp(Icmp::sgt, x, n);
+  const Value data = b.icmp(Icmp::slt, b.load(Type::i64, b.add(address, b.shl(x, 3))), n);
+  const Value either = b.or_(below, below), mixed = b.and_(below, above), of_data = b.and_(below, data);
+  b.cond_br(either, yes, no);
+  b.at(yes).ret();
+  b.at(no).ret();
+  for (const Value condition : {either, mixed, of_data}) {
+    ir::Module module = b.module();
+    ir::Function& function = module.functions[0];
+    function[function.blocks[0].insts.back()].args[0] = condition;
+    const Expected<analysis::Analysis> facts =
+        analysis::analyse(module, function, variants({kThreads, 1, 1})[0], analysis::Assumption::optimistic);
+    REQUIRE(facts.has_value());
+    CHECK(cuts::bounded_branches(function, facts->patterns, 0).comparisons.empty());
+  }
 }
 
 /// for (i = tid; i < n; i += step) out[tid] += i, with 64-bit i.

@@ -136,6 +136,23 @@ std::vector<Specialisation> variants(const Extents& block) {
       result.back().gang = static_cast<std::uint8_t>(width);
       if (width == full_warps) break;
     }
+  // Lanes one after another in loops although the compiler would not choose it.
+  for (const Isa isa : {Isa::baseline, emit::processor_isa()})
+    for (const std::uint8_t level : {kQuickLevel, kGoodLevel}) {
+      result.push_back(result.front());
+      result.back().isa = isa;
+      result.back().opt_level = level;
+      result.back().lanes_in_turn = true;
+    }
+  // Loops begun eagerly although the compiler would not choose it.
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
+    for (const std::uint8_t level : {kDebugLevel, kGoodLevel})
+      if (isa <= emit::processor_isa()) {
+        result.push_back(result.front());
+        result.back().isa = isa;
+        result.back().opt_level = level;
+        result.back().eager_loops = true;
+      }
   // Code for a compact window: its checks are valid in any window.
   result.push_back(result.front());
   result.back().isa = emit::processor_isa();
@@ -154,9 +171,10 @@ std::string name(const Specialisation& specialisation) {
   const auto& block = specialisation.block;
   return std::string(kIsaNames[static_cast<std::size_t>(specialisation.isa)]) + " level " +
          std::to_string(specialisation.opt_level) + " gang " + std::to_string(specialisation.gang) +
-         (specialisation.dispatch ? " dispatched" : "") + (specialisation.compact ? " compact" : "") +
-         " block " + std::to_string(block[0]) + "x" + std::to_string(block[1]) + "x" +
-         std::to_string(block[2]);
+         (specialisation.lanes_in_turn ? " lanes in turn" : "") +
+         (specialisation.eager_loops ? " eager loops" : "") + (specialisation.dispatch ? " dispatched" : "") +
+         (specialisation.compact ? " compact" : "") + " block " + std::to_string(block[0]) + "x" +
+         std::to_string(block[1]) + "x" + std::to_string(block[2]);
 }
 
 }  // namespace quern::cpu::test

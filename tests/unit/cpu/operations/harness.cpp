@@ -122,6 +122,7 @@ class TestContext final : public Context {
     return builder_->CreateLoad(builder_->getInt32Ty(), byte_of(frame_, offsetof(Frame, mask)));
   }
 
+  bool may_be_empty() const override { return false; }
   Value* params() override {
     return state(offsetof(Surroundings, launch) + offsetof(engine::LaunchState, params),
                  builder_->getPtrTy());
@@ -239,6 +240,8 @@ ir::Module module_of(const Operation& operation, analysis::Analysis& analysis) {
   function.insts.push_back(inst);
   analysis.patterns.push_back(operation.result);
   analysis.residues.emplace_back();
+  analysis.halves.resize(analysis.patterns.size(), false);
+  analysis.below.resize(analysis.patterns.size(), false);
   return module;
 }
 

@@ -204,12 +204,6 @@ std::optional<AtomicType> helper_type(AtomicOp op, ir::Type type) {
   }
 }
 
-Value* lane_addresses(const Access& access) {
-  Context& c = access.context;
-  if (access.layout.kind != LayoutKind::uniform) return absolute_addresses(c, lane_pointers(access), 0);
-  return splat(c, c.builder().CreatePtrToInt(uniform_pointer(access), c.builder().getInt64Ty()));
-}
-
 void call_by_lane(const Access& access, ir::Value value) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
@@ -249,7 +243,14 @@ Value* emit_inline(const Access& access) {
 void emit_atomic(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   const Access access(context, value, context.function()[inst.args[1]].type);
-  if (!has_update(inst.attr.atomic, access.element)) return call_by_lane(access, value);
+  const bool inlined = has_update(inst.attr.atomic, access.element);
+  if (is_biased(access) && inlined && has_owned(access)) {
+    if (Value* const old = emit_owned(access, [&] { return emit_inline(access); }))
+      define_vector(context, value, from_memory(access, old));
+    return;
+  }
+  if (is_biased(access)) emit_unbias(access);
+  if (!inlined) return call_by_lane(access, value);
   if (emit_reduced(access) || emit_scanned(access, value)) return;
   if (Value* const old = emit_inline(access)) define_vector(context, value, from_memory(access, old));
 }
@@ -268,6 +269,12 @@ bool accepts_atomic(const ir::Inst& inst) {
 constexpr Row kRows[] = {{ir::Op::atomic, nullptr, emit_atomic, accepts_atomic}};
 
 }  // namespace
+
+Value* lane_addresses(const Access& access) {
+  Context& c = access.context;
+  if (access.layout.kind != LayoutKind::uniform) return absolute_addresses(c, lane_pointers(access), 0);
+  return splat(c, c.builder().CreatePtrToInt(uniform_pointer(access), c.builder().getInt64Ty()));
+}
 
 std::span<const Row> atomic_rows() { return kRows; }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "cpu/emit/operations/address.hpp"
 #include "cpu/emit/operations/lane_loop.hpp"
@@ -34,6 +35,8 @@ using Side = std::function<llvm::Value*()>;
 llvm::Value* emit_either(Context& c, llvm::Value* condition, const char* name, const Side& then,
                          const Side& otherwise);
 
+/// The addresses of all lanes, <32 x i64>.
+llvm::Value* lane_addresses(const Access& access);
 /// Operand `index` of the instruction by lane, in its memory form.
 LaneArray lanes_of_operand(const Access& access, std::size_t index);
 /// Operand `index` of the instruction in all lanes, in its memory form.
@@ -58,6 +61,23 @@ llvm::Value* emit_pieces(const Access& access, const Side& otherwise);
 
 /// Emits one exchange for an operation of all lanes on one address. Returns the old values.
 llvm::Value* emit_chained(const Access& access);
+
+/// The distances of the first and after the last byte of the lanes from a base that all have in common.
+struct Span {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+};
+std::optional<Span> span_of(const Access& access);
+
+/// True if the operation asks for the owner of its region (cuts/bias_atomics.cpp).
+bool is_biased(const Access& access);
+/// True if emit_owned() supports the access.
+bool has_owned(const Access& access);
+/// Emits plain instructions for a region that belongs to the worker; `locked` emits the operation for
+/// others, and returns the old values, as this does.
+llvm::Value* emit_owned(const Access& access, const Side& locked);
+/// Takes the regions of the running lanes from other workers: locked instructions may follow.
+void emit_unbias(const Access& access);
 
 /// True if the plan gathers the updates of this access (cuts/gather_updates.cpp).
 bool is_gathered(const Access& access);

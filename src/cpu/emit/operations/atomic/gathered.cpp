@@ -133,23 +133,6 @@ Value* range_meets(Context& c, Window& window, Value* start, std::uint64_t bytes
   return b.CreateOr(begins, contains);
 }
 
-/// The distances of the first and after the last byte of the lanes from a base that all have in common.
-struct Span {
-  std::int64_t first = 0;
-  std::int64_t end = 0;
-};
-std::optional<Span> span_of(const Access& access) {
-  const Layout& layout = access.layout;
-  const bool constant = layout.kind == LayoutKind::segments || layout.kind == LayoutKind::strided;
-  if (!constant || layout.base_lanes.size() != 1) return std::nullopt;
-  Span span{INT64_MAX, INT64_MIN};
-  for (const std::int64_t distance : layout.distances) {
-    span.first = std::min(span.first, distance);
-    span.end = std::max(span.end, distance + access.bytes());
-  }
-  return span;
-}
-
 /// Returns true if the access of a running lane is in one of the windows.
 Value* meets_any(const Access& access, std::uint32_t windows) {
   Context& c = access.context;
@@ -195,6 +178,18 @@ ir::Type accessed_type(const ir::Function& function, ir::Value value) {
 }
 
 }  // namespace
+
+std::optional<Span> span_of(const Access& access) {
+  const Layout& layout = access.layout;
+  const bool constant = layout.kind == LayoutKind::segments || layout.kind == LayoutKind::strided;
+  if (!constant || layout.base_lanes.size() != 1) return std::nullopt;
+  Span span{INT64_MAX, INT64_MIN};
+  for (const std::int64_t distance : layout.distances) {
+    span.first = std::min(span.first, distance);
+    span.end = std::max(span.end, distance + access.bytes());
+  }
+  return span;
+}
 
 bool is_gathered(const Access& access) { return access.inst.attr.gathers != 0 && needs_lock(access); }
 

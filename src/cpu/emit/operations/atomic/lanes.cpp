@@ -6,6 +6,7 @@
 // * Shared memory, and any memory at the scope of the block: a block runs entirely on one worker, and its
 //   warps change only between operations.
 // * The scopes of the GPU if there is one worker: all threads of the device run on it.
+// * The same scopes in regions of memory that belong to the worker (biased.cpp).
 //
 // At the scope of the system, the host may access the address, so the instruction is locked.
 #include <llvm/IR/Intrinsics.h>
@@ -163,7 +164,7 @@ bool is_relaxed(const Access& access) {
 
 bool needs_lock(const Access& access) {
   const ir::Scope scope = access.inst.attr.scope;
-  if (access.space == ir::Space::shared || scope == ir::Scope::cta) return false;
+  if (access.exclusive || access.space == ir::Space::shared || scope == ir::Scope::cta) return false;
   return scope == ir::Scope::sys || !access.context.specialisation().alone;
 }
 
