@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "base/uninstrumented.hpp"
+
 // The bounds of that section, which the linker defines. They are null in programs without these helpers, such
 // as tests of the device alone.
 extern "C" {
@@ -26,7 +28,9 @@ struct TextRange {
 };
 
 /// The range of the helpers that access kernel memory: a fault with its pc in this range is a fault of the
-/// kernel. Signal handlers may call this.
-inline TextRange helper_text() noexcept { return {__start_quern_helper_text, __stop_quern_helper_text}; }
+/// kernel. Inlined: the signal handler calls nothing.
+__attribute__((always_inline)) QUERN_UNINSTRUMENTED inline TextRange helper_text() noexcept {
+  return {__start_quern_helper_text, __stop_quern_helper_text};
+}
 
 }  // namespace quern::cpu

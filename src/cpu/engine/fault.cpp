@@ -15,6 +15,7 @@
 
 #include "base/thread_annotations.hpp"
 #include "base/thread_value.hpp"
+#include "base/uninstrumented.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define QUERN_ADDRESS_SANITIZER 1
@@ -90,8 +91,8 @@ bool is_ours(const KernelRun& run, int signal, const siginfo_t& info, const void
 /// Helpers that access the kernel's memory call nothing, and their stack frames contain only numbers and data
 /// addresses, so the first code address in the frame is the return address. The byte before it belongs to the
 /// call. Not instrumented: it reads frames of other functions, including the gaps that a sanitizer adds.
-__attribute__((no_sanitize("address", "thread", "undefined"))) const std::byte* kernel_pc(
-    const KernelRun& run, const void* pc, const void* stack_pointer) noexcept {
+QUERN_UNINSTRUMENTED const std::byte* kernel_pc(const KernelRun& run, const void* pc,
+                                                const void* stack_pointer) noexcept {
   constexpr std::size_t kMaxHelperFrame = 4096;
   const auto text_bytes = static_cast<std::uint64_t>(run.text_end - run.text_begin);
   const Range text{const_cast<std::byte*>(run.text_begin), text_bytes};
@@ -105,10 +106,6 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) const std::byte* 
 
 /// request_stop sends this value with the signal, so that the handler recognises it.
 int stop_mark = 0;
-
-bool is_stop_request(int signal, const siginfo_t& info) noexcept {
-  return signal == SIGSEGV && info.si_code == SI_QUEUE && info.si_value.sival_ptr == &stop_mark;
-}
 
 void chain(int signal, siginfo_t* info, void* context) {
   std::size_t index = 0;
@@ -137,25 +134,11 @@ void chain(int signal, siginfo_t* info, void* context) {
   chain_frame = outer_frame;
 }
 
-/// True if a run may end at this instruction: the thread holds no lock there, and no destructor must run.
-bool may_end_at(const KernelRun& run, const void* pc) noexcept {
-  const auto* const at = static_cast<const std::byte*>(pc);
-  const TextRange helpers = helper_text();
-  return (at >= run.text_begin && at < run.text_end) || (at >= helpers.begin && at < helpers.end);
-}
-
-void handle(int signal, siginfo_t* info, void* context) {
+/// For signals that an instruction of the thread caused, and those of others.
+[[gnu::noinline]] void handle_fault(int signal, siginfo_t* info, void* context) {
   KernelRun* run = current_run;
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const void* pc = reinterpret_cast<const void*>(registers[REG_RIP]);
-  if (is_stop_request(signal, *info)) {
-    // A signal may arrive late, when the thread runs something else or nothing.
-    const bool meant = run != nullptr && run->stop.load(std::memory_order_relaxed);
-    if (!meant || !may_end_at(*run, pc)) return;
-    registers[REG_RIP] = reinterpret_cast<greg_t>(&quern_cpu_leave_stack);
-    registers[REG_RDI] = reinterpret_cast<greg_t>(&run->saved);
-    return;
-  }
   if (is_survived(*info)) {
     registers[REG_RIP] = reinterpret_cast<greg_t>(&quern_cpu_leave_stack);
     registers[REG_RDI] = reinterpret_cast<greg_t>(&current_survival->saved);
@@ -168,6 +151,28 @@ void handle(int signal, siginfo_t* info, void* context) {
   run->fault.pc = kernel_pc(*run, pc, reinterpret_cast<const void*>(registers[REG_RSP]));
   // The return from the handler restores the signal mask and the alternate stack. After that the thread
   // leaves the run.
+  registers[REG_RIP] = reinterpret_cast<greg_t>(&quern_cpu_leave_stack);
+  registers[REG_RDI] = reinterpret_cast<greg_t>(&run->saved);
+}
+
+/// A stop request may interrupt any code, also a sanitizer's, which then holds its locks. So this function is
+/// not instrumented, and for such a request it calls nothing; tests/unit/cpu/device/meson.build checks it.
+QUERN_UNINSTRUMENTED __attribute__((section("quern_signal_text"))) void handle(int signal, siginfo_t* info,
+                                                                               void* context) {
+  const bool is_stop_request =
+      signal == SIGSEGV && info->si_code == SI_QUEUE && info->si_value.sival_ptr == &stop_mark;
+  if (!is_stop_request) return handle_fault(signal, info, context);
+  // The signal may arrive late, when the thread runs something else or nothing.
+  KernelRun* const run = current_run;
+  if (run == nullptr || !__atomic_load_n(&run->stop, __ATOMIC_RELAXED)) return;
+  // The run may end in the kernel's own code and in helpers that access its memory: the thread holds no lock
+  // there, and no destructor must run.
+  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  const auto* const pc = reinterpret_cast<const std::byte*>(registers[REG_RIP]);
+  const TextRange helpers = helper_text();
+  const bool may_end =
+      (pc >= run->text_begin && pc < run->text_end) || (pc >= helpers.begin && pc < helpers.end);
+  if (!may_end) return;
   registers[REG_RIP] = reinterpret_cast<greg_t>(&quern_cpu_leave_stack);
   registers[REG_RDI] = reinterpret_cast<greg_t>(&run->saved);
 }
@@ -358,11 +363,13 @@ void suspend_run() {
 
 void end_if_stopped() {
   KernelRun* run = current_run;
-  if (run != nullptr && run->stop.load(std::memory_order_relaxed)) quern_cpu_leave_stack(&run->saved);
+  if (run != nullptr && is_stopped(*run)) quern_cpu_leave_stack(&run->saved);
 }
 
+bool is_stopped(const KernelRun& run) noexcept { return __atomic_load_n(&run.stop, __ATOMIC_RELAXED); }
+
 void request_stop(KernelRun& run, pthread_t thread) {
-  run.stop.store(true, std::memory_order_relaxed);
+  __atomic_store_n(&run.stop, true, __ATOMIC_RELAXED);
   ::pthread_sigqueue(thread, SIGSEGV, {.sival_ptr = &stop_mark});
 }
 

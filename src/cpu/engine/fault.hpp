@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -75,8 +74,9 @@ struct KernelRun {
   SavedStack here;             ///< the stack at which it was suspended
   void* fake_stack = nullptr;  ///< AddressSanitizer's state of its frames
   /// Another thread sets this to end the run. The run ends when it next yields or calls the host, or when a
-  /// signal interrupts it in its own code (request_stop).
-  std::atomic<bool> stop{false};
+  /// signal interrupts it in its own code (request_stop). Accessed by atomic built-ins: the signal handler
+  /// may call no function.
+  bool stop = false;
 };
 
 /// Installs handlers for SIGSEGV, SIGBUS, SIGFPE and SIGILL, unless they are installed. A repeated call
@@ -125,6 +125,9 @@ void end_if_stopped();
 /// Requests that the thread that executes `run` end it. Must be called again until the run has ended, since
 /// code outside the kernel cannot be interrupted. The caller must ensure that the run still exists.
 void request_stop(KernelRun& run, pthread_t thread);
+
+/// True if the end of the run has been requested.
+bool is_stopped(const KernelRun& run) noexcept;
 
 /// Ends the current run of this thread with `fault`. May be called only inside run_guarded().
 [[noreturn]] void raise_fault(const Fault& fault);

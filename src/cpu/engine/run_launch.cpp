@@ -83,7 +83,7 @@ std::unique_ptr<Fault> run_chunks(LaunchJob& job, Worker& worker, const Turn& tu
   if (shares && grid.pace != nullptr && loop.blocks_run > 0)
     grid.pace->note(__builtin_ia32_rdtsc() - begin, loop.blocks_run);
   // Whoever asked the thread to leave has ended the context's work, though it may not know this launch.
-  if (run.stop.load(std::memory_order_relaxed)) job.stopped.store(true, std::memory_order_relaxed);
+  if (is_stopped(run)) job.stopped.store(true, std::memory_order_relaxed);
   note_running_threads(run.fault, worker.state(), worker.chunk_first, worker.chunk_count);
   return kept(run.fault);
 }

@@ -5,20 +5,14 @@
 #include <cstdint>
 #include <span>
 
+#include "base/uninstrumented.hpp"
 #include "cpu/abi/warp_size.hpp"
 #include "cpu/emit/helpers/helpers.hpp"
 
-/// Disables sanitizers: the addresses are those of the kernel, and the functions of a sanitizer would be
-/// outside the section.
-#ifdef __clang__
-#define QUERN_UNINSTRUMENTED \
-  __attribute__((disable_sanitizer_instrumentation, no_sanitize("address", "thread", "undefined")))
-#else
-#define QUERN_UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined")))
-#endif
-/// Puts a function into the section of helpers that access kernel memory. All functions that it calls must be
-/// inlined into it, including lambdas (QUERN_INLINE_BODY before their braces).
-/// tests/unit/cpu/operations/check_helper_text.py checks this.
+/// Puts a function into the section of helpers that access kernel memory. It is not instrumented: the
+/// addresses are those of the kernel, and the functions of a sanitizer would be outside the section. All
+/// functions that it calls must be inlined into it, including lambdas (QUERN_INLINE_BODY before their
+/// braces). tests/unit/cpu/check_section.py checks this.
 #define QUERN_KERNEL_MEMORY __attribute__((section("quern_helper_text"), noinline, used)) QUERN_UNINSTRUMENTED
 #define QUERN_INLINE_BODY __attribute__((always_inline)) QUERN_UNINSTRUMENTED
 #define QUERN_INLINE QUERN_INLINE_BODY inline

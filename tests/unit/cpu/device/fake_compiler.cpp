@@ -9,17 +9,10 @@
 #include <map>
 #include <thread>
 
+#include "base/uninstrumented.hpp"
 #include "cpu/compiler/compiler.hpp"
 #include "driver/cpu_plugin.h"
 #include "ptx/ptx.hpp"
-
-// Not instrumented, like emitted code: a fault in the middle of an instrumented function would leave the
-// sanitizer's state inconsistent.
-#if defined(__clang__)
-#define QUERN_TEST_PLAIN_CODE __attribute__((disable_sanitizer_instrumentation))
-#else
-#define QUERN_TEST_PLAIN_CODE __attribute__((no_sanitize("address", "thread", "undefined")))
-#endif
 
 namespace quern::test {
 
@@ -119,7 +112,10 @@ void spin(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t)
   while (flag->load() == 0) std::this_thread::yield();
 }
 
-QUERN_TEST_PLAIN_CODE void wild(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
+// QUERN_UNINSTRUMENTED, as emitted code is: a fault in the middle of an instrumented function would leave the
+// sanitizer's state inconsistent.
+
+QUERN_UNINSTRUMENTED void wild(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
   std::uint64_t address = parameter<std::uint64_t>(launch, 0);
   // As in emitted code, an address outside the window is replaced by its end.
   const auto base = reinterpret_cast<std::uint64_t>(launch->window_base);
@@ -127,24 +123,24 @@ QUERN_TEST_PLAIN_CODE void wild(const LaunchState* launch, WorkerState*, std::ui
   *reinterpret_cast<volatile std::uint32_t*>(address) = 1;
 }
 
-QUERN_TEST_PLAIN_CODE void trap(const LaunchState*, WorkerState* worker, std::uint64_t, std::uint64_t) {
+QUERN_UNINSTRUMENTED void trap(const LaunchState*, WorkerState* worker, std::uint64_t, std::uint64_t) {
   cpu::engine::quern_cpu_trap(worker, static_cast<std::uint32_t>(cpu::ir::Trap::trap));
 }
 
-QUERN_TEST_PLAIN_CODE __attribute__((noinline)) std::uint64_t deeper(std::uint64_t depth) {
+QUERN_UNINSTRUMENTED __attribute__((noinline)) std::uint64_t deeper(std::uint64_t depth) {
   volatile std::uint64_t frame[64];
   frame[depth % 64] = depth;
   return depth == ~std::uint64_t{0} ? 0 : deeper(depth + 1) + frame[depth % 64];
 }
-QUERN_TEST_PLAIN_CODE void recurse(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
+QUERN_UNINSTRUMENTED void recurse(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
   // A launch of this kernel never returns; the result only prevents that the calls are optimised away.
   if (deeper(0) == 1) std::abort();
 }
 
-QUERN_TEST_PLAIN_CODE void divide(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
+QUERN_UNINSTRUMENTED void divide(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
   asm volatile("xorl %%ecx, %%ecx\n\tmovl $1, %%eax\n\tcltd\n\tidivl %%ecx" ::: "eax", "ecx", "edx");
 }
-QUERN_TEST_PLAIN_CODE void illegal(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
+QUERN_UNINSTRUMENTED void illegal(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
   asm volatile("ud2");
 }
 
@@ -161,8 +157,8 @@ void allocate(const LaunchState* launch, WorkerState* worker, std::uint64_t, std
       worker, launch, static_cast<std::uint32_t>(cpu::ir::HostCall::malloc), &bytes);
 }
 
-QUERN_TEST_PLAIN_CODE void release(const LaunchState* launch, WorkerState* worker, std::uint64_t,
-                                   std::uint64_t) {
+QUERN_UNINSTRUMENTED void release(const LaunchState* launch, WorkerState* worker, std::uint64_t,
+                                  std::uint64_t) {
   const std::uint64_t pointer = parameter<std::uint64_t>(launch, 0);
   cpu::engine::quern_cpu_host_call(worker, launch, static_cast<std::uint32_t>(cpu::ir::HostCall::free),
                                    &pointer);
