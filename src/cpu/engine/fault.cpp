@@ -19,14 +19,20 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #define QUERN_ADDRESS_SANITIZER 1
+#elif defined(__SANITIZE_THREAD__)
+#define QUERN_THREAD_SANITIZER 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define QUERN_ADDRESS_SANITIZER 1
+#elif __has_feature(thread_sanitizer)
+#define QUERN_THREAD_SANITIZER 1
 #endif
 #endif
 #if defined(QUERN_ADDRESS_SANITIZER)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+#elif defined(QUERN_THREAD_SANITIZER)
+#include <dlfcn.h>
 #endif
 
 namespace quern::cpu::engine {
@@ -107,6 +113,20 @@ QUERN_UNINSTRUMENTED const std::byte* kernel_pc(const KernelRun& run, const void
 /// request_stop sends this value with the signal, so that the handler recognises it.
 int stop_mark = 0;
 
+#if defined(QUERN_THREAD_SANITIZER)
+/// The C library's sigaction(). With ThreadSanitizer's, its own handler would run first, which must not
+/// interrupt its other code; a stop request may.
+int set_action(int signal, const struct sigaction* action, struct sigaction* before) {
+  static const auto function = reinterpret_cast<decltype(&::sigaction)>(
+      ::dlsym(::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD), "sigaction"));
+  return function(signal, action, before);
+}
+#else
+int set_action(int signal, const struct sigaction* action, struct sigaction* before) {
+  return ::sigaction(signal, action, before);
+}
+#endif
+
 void chain(int signal, siginfo_t* info, void* context) {
   std::size_t index = 0;
   while (kSignals[index] != signal) ++index;
@@ -118,7 +138,7 @@ void chain(int signal, siginfo_t* info, void* context) {
                             (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN);
   if (!has_function) {
     // The instruction runs again with the default action; a signal that was sent is sent again.
-    ::sigaction(signal, &previous, nullptr);
+    set_action(signal, &previous, nullptr);
     if (info->si_code <= 0) ::raise(signal);
     return;
   }
@@ -279,7 +299,7 @@ void install_fault_handlers() {
   const base::LockGuard lock(mutex);
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction current{};
-    ::sigaction(kSignals[i], nullptr, &current);
+    set_action(kSignals[i], nullptr, &current);
     if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == &handle) continue;
     Predecessors& before = predecessors[i];
     const std::size_t count = before.count.load(std::memory_order_relaxed);
@@ -292,7 +312,7 @@ void install_fault_handlers() {
     action.sa_sigaction = &handle;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
     sigemptyset(&action.sa_mask);
-    ::sigaction(kSignals[i], &action, nullptr);
+    set_action(kSignals[i], &action, nullptr);
   }
 }
 
