@@ -155,26 +155,24 @@ void search_level(Arrays arrays, Part part) {
         near[count++] = edges[e];
       }
     }
-    if constexpr (kAlone) {
-      int size = *next_size;
-      for (std::size_t e = 0; e < count; ++e) {
-        const int vertex = near[e], before = distances[vertex];
+    int size = 0, first = kAlone ? *next_size : 0;
+    for (std::size_t e = 0; e < count; ++e) {
+      const int vertex = near[e];
+      int before = kAlone ? distances[vertex] : __atomic_load_n(&distances[vertex], __ATOMIC_RELAXED);
+      if constexpr (kAlone) {
         distances[vertex] = before < 0 ? kLevel : before;
-        next[size] = vertex;
+        found[size] = vertex;
         size += before < 0 ? 1 : 0;
+      } else if (before < 0 && __atomic_compare_exchange_n(&distances[vertex], &before, kLevel, false,
+                                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        found[size++] = vertex;
       }
-      *next_size = size;
-    } else {
-      int size = 0;
-      for (std::size_t e = 0; e < count; ++e) {
-        int before = __atomic_load_n(&distances[near[e]], __ATOMIC_RELAXED);
-        if (before < 0 && __atomic_compare_exchange_n(&distances[near[e]], &before, kLevel, false,
-                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-          found[size++] = near[e];
-      }
-      const int first = __atomic_fetch_add(next_size, size, __ATOMIC_RELAXED);
-      std::memcpy(next + first, found, static_cast<std::size_t>(size) * sizeof(int));
     }
+    if constexpr (kAlone)
+      *next_size = first + size;
+    else
+      first = __atomic_fetch_add(next_size, size, __ATOMIC_RELAXED);
+    std::memcpy(next + first, found, static_cast<std::size_t>(size) * sizeof(int));
   }
 }
 

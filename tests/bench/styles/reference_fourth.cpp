@@ -68,7 +68,9 @@ void route(Arrays arrays, Part part) {
     const float* logits = array<float>(arrays, 0) + token * kExperts;
     std::vector<std::size_t> order(kExperts);
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+      return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+    });
     const auto power = [&](std::size_t e) { return std::exp(static_cast<double>(logits[e])); };
     double total = 0;
     for (std::size_t e = 0; e < kExperts; ++e) total += power(e);

@@ -2,6 +2,7 @@
 // Parts of a language model: RMS norm with a residual, a matrix of 4-bit weights times a vector, the choice of
 // experts.
 #include <cuda_fp16.h>
+#include <math_constants.h>
 
 __device__ float warp_sum(float value) {
 #pragma unroll
@@ -92,8 +93,8 @@ extern "C" __global__ void route(const float2* __restrict__ logits, float* __res
         where = there;
       }
     }
-    if (where == 2 * lane) own.x = -INFINITY;
-    if (where == 2 * lane + 1) own.y = -INFINITY;
+    if (where == 2 * lane) own.x = -CUDART_INF_F;
+    if (where == 2 * lane + 1) own.y = -CUDART_INF_F;
     if (lane == k) {
       share = __expf(best - most) / total;
       expert = where;
