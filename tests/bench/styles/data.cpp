@@ -41,6 +41,8 @@ std::vector<double> numbers(const Slot& slot, const HostArray& array) {
   const std::byte* from = array.data();
   const std::size_t bytes = size_of(slot);
   switch (slot.dtype) {
+    case Dtype::int16:
+      return numbers_of<std::int16_t>(from, bytes);
     case Dtype::int32:
       return numbers_of<std::int32_t>(from, bytes);
     case Dtype::uint32:

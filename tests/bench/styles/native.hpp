@@ -22,10 +22,12 @@ using Native = void (*)(Arrays, Part);
 #define QUERN_REFERENCE(name)
 namespace strict {
 #include "natives.def"
+#include "natives_fourth.def"
 #include "natives_third.def"
 }  // namespace strict
 namespace fast {
 #include "natives.def"
+#include "natives_fourth.def"
 #include "natives_third.def"
 }  // namespace fast
 #undef QUERN_NATIVE
@@ -34,6 +36,7 @@ namespace fast {
 #define QUERN_REFERENCE(name) void name(Arrays arrays, Part part);
 namespace reference {
 #include "natives.def"
+#include "natives_fourth.def"
 #include "natives_third.def"
 }  // namespace reference
 #undef QUERN_NATIVE

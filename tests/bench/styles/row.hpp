@@ -62,6 +62,7 @@ std::vector<Row> counting_rows();
 std::vector<Row> integer_rows();
 std::vector<Row> atomic_rows();
 
-std::vector<Row> third_rows();  ///< a set of its own
+std::vector<Row> third_rows();   ///< a set of its own
+std::vector<Row> fourth_rows();  ///< another one
 
 }  // namespace quern::bench

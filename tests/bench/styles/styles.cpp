@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks and times the rows of the table, and prints one line a row: its name, its words, the milliseconds of
-// the best native function and of the kernel, the limit of their ratio. tools/bench --styles and --third run
-// it on one thread and on all, and print the table.
+// the best native function and of the kernel, the limit of their ratio. tools/bench --styles, --third and
+// --fourth run it on one thread and on all, and print the table.
 #include <quern/quern.hpp>
 
 #include <algorithm>
@@ -199,6 +199,7 @@ using Table = std::vector<Row> (*)();
 const std::map<std::string, std::vector<Table>> kSets{
     {"second", {sum_rows, map_rows, tile_rows, counting_rows, integer_rows, atomic_rows}},
     {"third", {third_rows}},
+    {"fourth", {fourth_rows}},
 };
 
 bool run_all(const Options& options) {
