@@ -98,9 +98,10 @@ bool worth_reentering(const Plan& plan, ir::BlockId id, const Specialisation& sp
   const ir::Block& block = plan.function->blocks[id];
   if (plan.dispatched && (!plan.full_needed[id] || id == 0 || leaves_wait(plan, id)))
     return plan.full_needed[id];
-  if (!plan.masked_needed[id] || !plan.full_needed[id] || block.insts.size() <= 2) return false;
+  if (!plan.masked_needed[id] || !plan.full_needed[id]) return false;
   const bool resumed = block.preds.size() == 1 && plan.barrier[block.preds[0]] != ir::kNone;
-  if (resumed && specialisation.warps() > 1) return true;
+  if (resumed && specialisation.warps() > 1) return true;  // also a short block: what follows may be long
+  if (block.insts.size() <= 2) return false;
   const std::uint32_t loop = facts.loop_of[id];
   if (loop != ir::kNone) return facts.loops[loop].header == id && !facts.loops[loop].divergent;
   return block.preds.size() > 1 || (block.preds.size() == 1 && facts.loop_of[block.preds[0]] != ir::kNone);

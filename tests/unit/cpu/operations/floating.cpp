@@ -89,6 +89,46 @@ TEST_CASE("f32 and f64 arithmetic is IEEE in every rounding mode") {
     }
 }
 
+/// Numbers of 0 .. 1 around those at which x * y + z is a float, and where the product is less than any.
+std::vector<std::uint64_t> fractions(float y) {
+  std::vector<std::uint64_t> found{bits_of(0.0f), bits_of(-0.0f), bits_of(1.0f), 1, 2, 0x7fffff, 0x800000};
+  for (int step = 0; step <= 256; ++step) {
+    const float x = std::abs(static_cast<float>(step) / y);
+    for (const float near : {std::nextafter(x, -1.0f), x, std::nextafter(x, 2.0f)})
+      if (near >= 0 && near <= 1) found.push_back(bits_of(near));
+  }
+  return found;
+}
+
+TEST_CASE("fma of a fraction and two constants of which one is much greater is rounded in every mode") {
+  struct Constants {
+    float y, z;
+  };
+  for (const auto& [y, z] : {Constants{252.0f, 12582913.0f},
+                             {-252.0f, 12582913.0f},
+                             {252.0f, -12582913.0f},
+                             {0.3f, 1.2f},
+                             {-0.25f, -1.0f},
+                             {0x1p-149f, 1.0f},
+                             {0x1p-126f, 0x1p-124f},
+                             {0x1p-140f, 0x1p-126f},
+                             {0x1p124f, 0x1p126f},
+                             {0x1p125f, 0x1p127f},
+                             {0x1p-127f, 0x1p-125f},
+                             {0.0f, 3.0f},
+                             {2.0f, 3.0f}})
+    for (const Rounding rounding : {Rounding::rz, Rounding::rm, Rounding::rp}) {
+      const auto reference = [&](const Row& row) { return bits_of(compute<float>(Op::ffma, row, rounding)); };
+      check_elementwise({.op = Op::ffma,
+                         .type = Type::f32,
+                         .attr = {.rounding = rounding},
+                         .inputs = {{.type = Type::f32, .sat = true},
+                                    {Type::f32, uniform_constant(bits_of(y))},
+                                    {Type::f32, uniform_constant(bits_of(z))}}},
+                        reference, {fractions(y), {bits_of(y)}, {bits_of(z)}});
+    }
+}
+
 TEST_CASE(".ftz flushes subnormal operands and results to zeros of their sign") {
   for (const Op op : kArithmetic)
     check_elementwise(

@@ -222,7 +222,7 @@ ir::Module module_of(const Operation& operation, analysis::Analysis& analysis) {
   function.kernel = true;
   function.params = operation.params;
   for (const Input& input : operation.inputs) {
-    function.insts.push_back({.op = ir::Op::arg, .type = input.type});
+    function.insts.push_back({.op = ir::Op::arg, .type = input.type, .attr = {.sat = input.sat}});
     analysis.patterns.push_back(input.pattern);
     analysis.residues.emplace_back();
   }
