@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "cpu/compiler/passes.hpp"
 #include "harness.hpp"
 #include "ir_builder.hpp"
 
@@ -114,6 +115,37 @@ TEST_CASE("warps may wait for each other at different places of one barrier, but
         CHECK(trap == ir::Trap::divergent_barrier);
       }
     }
+  }
+}
+
+TEST_CASE("after a barrier that lanes reach one after another, all lanes run in full code again") {
+  for (const bool several_warps : {true, false}) {
+    IrBuilder b;
+    const auto first = b.block(), meet = b.block(), work = b.block(), done = b.block();
+    const Value out = b.param(Type::i64), n = b.param(Type::i32);
+    b.cond_br(b.icmp(Icmp::eq, b.and_(b.tid(), b.i32(31)), b.i32(0)), first, meet);
+    b.at(first);
+    store_word(b, out, b.i32(0), b.tid());
+    b.br(meet);
+    b.at(meet).barrier();
+    b.cond_br(b.icmp(Icmp::ult, b.tid(), n), work,
+              done);  // nothing else stands between the barrier and the branch
+    b.at(work);
+    store_word(b, out, b.tid(), b.i32(1));
+    b.br(done);
+    b.at(done).ret();
+    Specialisation specialisation;
+    specialisation.block = {several_warps ? 256u : 32u, 1, 1};
+    Compilation compilation(b.module(), specialisation);
+    REQUIRE(run_passes(compilation, Form::checked, Form::cut));
+    const cuts::Plan& plan = compilation.plans[0];
+    std::size_t barriers = 0;
+    for (ir::BlockId id = 0; id < plan.function->blocks.size(); ++id) {
+      if (plan.barrier[id] == ir::kNone) continue;
+      ++barriers;
+      CHECK(plan.reenter[plan.function->blocks[id].succs[0]] == several_warps);
+    }
+    CHECK(barriers == 1);
   }
 }
 
