@@ -16,6 +16,8 @@
 #include <mutex>
 #include <string>
 
+#include "cpu/emit/llvm/register_pressure.hpp"
+
 namespace quern::cpu::emit {
 namespace {
 
@@ -47,6 +49,7 @@ void set_options() {
   // masked load with a constant mask, whose size LLVM does not keep, and it would split the volatile 16-byte
   // loads that implement ordered accesses of PTX.
   set_option("x86-disable-avoid-SFB", true);
+  heed_saved_registers();
 }
 
 const llvm::Target& x86_target() {

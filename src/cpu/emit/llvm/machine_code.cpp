@@ -11,13 +11,16 @@
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Utils/Cloning.h>
 
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "cpu/emit/llvm/fatal.hpp"
 #include "cpu/emit/llvm/halves_in_turn.hpp"
 #include "cpu/emit/llvm/long_blocks.hpp"
+#include "cpu/emit/llvm/register_pressure.hpp"
 
 namespace quern::cpu::emit {
 namespace {
@@ -67,10 +70,22 @@ bool takes_halves_in_turn(const llvm::TargetMachine& machine, bool large) {
          machine.getOptLevel() != llvm::CodeGenOptLevel::None;
 }
 
+/// Larger modules are generated once, whatever they spill.
+constexpr unsigned kMaxRescheduledInsts = 10'000;
+
+/// AVX2, of code that is worth the time. With the 32 registers of AVX-512 it was not measured.
+bool may_reschedule(const llvm::Module& module, const llvm::TargetMachine& machine) {
+  const llvm::MCSubtargetInfo& target = *machine.getMCSubtargetInfo();
+  return target.checkFeatures("+avx2") && !target.checkFeatures("+avx512bw") &&
+         machine.getOptLevel() != llvm::CodeGenOptLevel::None &&
+         module.getInstructionCount() <= kMaxRescheduledInsts;
+}
+
 /// TargetMachine::addPassesToEmitFile(), which gives no access to the list. Returns false if the target emits
-/// no such file.
+/// no such file. `counts` may be null.
 bool add_passes(llvm::legacy::PassManager& passes, llvm::LLVMTargetMachine& machine,
-                llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type, bool large, bool is_long) {
+                llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type, bool large, bool is_long,
+                SpillCounts* counts) {
   auto* const info = new llvm::MachineModuleInfoWrapperPass(&machine);
   llvm::TargetPassConfig* const config = machine.createPassConfig(passes);
   config->setDisableVerify(true);
@@ -79,6 +94,7 @@ bool add_passes(llvm::legacy::PassManager& passes, llvm::LLVMTargetMachine& mach
       config->disablePass(pass);
   if (is_long) add_cutting_pass(*config, make_block_cutter());
   if (takes_halves_in_turn(machine, large)) add_cutting_pass(*config, make_halver());
+  if (counts != nullptr) config->insertPass(&llvm::PrologEpilogCodeInserterID, make_spill_counter(*counts));
   passes.add(config);
   passes.add(info);
   if (config->addISelPasses()) return false;
@@ -89,14 +105,15 @@ bool add_passes(llvm::legacy::PassManager& passes, llvm::LLVMTargetMachine& mach
   return true;
 }
 
-Expected<void> generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type,
-                        llvm::SmallVectorImpl<char>& out) {
+Expected<void> generate_once(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type,
+                             llvm::SmallVectorImpl<char>& out, SpillCounts* counts = nullptr) {
   std::string errors;
   module.getContext().setDiagnosticHandler(std::make_unique<CollectErrors>(errors));
   llvm::raw_svector_ostream stream(out);
   llvm::legacy::PassManager passes;
   auto& target = static_cast<llvm::LLVMTargetMachine&>(machine);
-  const bool refused = !add_passes(passes, target, stream, type, is_large(module), has_long_block(module));
+  const bool refused =
+      !add_passes(passes, target, stream, type, is_large(module), has_long_block(module), counts);
   if (!refused) call_llvm([&] { passes.run(module); });
   module.getContext().setDiagnosticHandler(nullptr);
   if (!refused && errors.empty()) return {};
@@ -104,6 +121,29 @@ Expected<void> generate(llvm::Module& module, llvm::TargetMachine& machine, llvm
                     .message = "LLVM could not make machine code of " + module.getName().str() + ": " +
                                (refused ? "the target emits no such file" : errors),
                     .hint = "This is a defect of the CPU device; please report it with the kernel's PTX."};
+}
+
+/// Generates functions that spill much twice, the second time in an order that needs fewer registers, and
+/// takes the second code if it spills less. Code generation changes its module, so the first is of a copy.
+Expected<void> generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type,
+                        llvm::SmallVector<char, 0>& out) {
+  if (!may_reschedule(module, machine)) return generate_once(module, machine, type, out);
+  SpillCounts first, second;
+  if (auto done = generate_once(*llvm::CloneModule(module), machine, type, out, &first); !done) return done;
+  std::vector<llvm::StringRef> crowded;
+  for (llvm::Function& function : module)
+    if (const auto count = first.find(function.getName());
+        count != first.end() && spills_much(count->second)) {
+      save_registers(function);
+      crowded.push_back(function.getName());
+    }
+  if (crowded.empty()) return {};
+  llvm::SmallVector<char, 0> other;
+  if (auto done = generate_once(module, machine, type, other, &second); !done) return done;
+  if (std::ranges::all_of(crowded,
+                          [&](llvm::StringRef name) { return spills_less(first[name], second[name]); }))
+    out = std::move(other);
+  return {};
 }
 
 }  // namespace
