@@ -2,8 +2,11 @@
 #include "cpu/analysis/block_step.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 namespace quern::cpu::analysis {
 namespace {
@@ -106,6 +109,22 @@ class Steps {
 std::optional<std::int64_t> block_step(const ir::Function& function, const Analysis& analysis,
                                        ir::Value value) {
   return Steps(function, analysis).of(value, kMaxDepth);
+}
+
+bool same_in_all_blocks(const ir::Function& function, ir::Value value) {
+  constexpr std::array kOfTheBlock{ir::Special::ctaid_x, ir::Special::ctaid_y, ir::Special::ctaid_z};
+  std::set<ir::Value> seen{value};
+  for (std::vector<ir::Value> left{value}; !left.empty();) {
+    const ir::Inst& inst = function[left.back()];
+    left.pop_back();
+    if (!ir::has_trait(inst.op, 'p')) return false;
+    if (inst.op == ir::Op::special &&
+        std::ranges::find(kOfTheBlock, static_cast<ir::Special>(inst.imm)) != kOfTheBlock.end())
+      return false;
+    for (const ir::Value arg : inst.args)
+      if (seen.insert(arg).second) left.push_back(arg);
+  }
+  return true;
 }
 
 }  // namespace quern::cpu::analysis

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds how much a value grows from a block to the next one.
+// Finds how much a value grows from a block to the next one, and values that are the same in all blocks.
 #pragma once
 
 #include <cstdint>
@@ -14,5 +14,10 @@ namespace quern::cpu::analysis {
 /// and shifts to the right as exact.
 std::optional<std::int64_t> block_step(const ir::Function& function, const Analysis& analysis,
                                        ir::Value value);
+
+/// True if each thread has the value that the threads with its number have in all other blocks: it follows
+/// from parameters and the thread's place in its block. For hints only: the number of iterations of a loop is
+/// not looked at.
+bool same_in_all_blocks(const ir::Function& function, ir::Value value);
 
 }  // namespace quern::cpu::analysis

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds kernels whose atomic operations are all made by warps at neighbouring addresses: there, each region
-// of memory mostly has one worker that updates it. See docs/decisions/0068-biased-regions.md.
+// Finds kernels whose atomic operations are all made by warps at neighbouring addresses, others in each
+// block: there, each region of memory mostly has one worker that updates it. See
+// docs/decisions/0068-biased-regions.md.
 #include <algorithm>
 
 #include "cpu/abi/bias.hpp"
+#include "cpu/analysis/block_step.hpp"
 #include "cpu/cuts/accesses.hpp"
 #include "cpu/cuts/passes.hpp"
 
@@ -33,7 +35,8 @@ bool can_be_biased(const Plan& plan, const ir::Inst& inst) {
   if (inst.op != Op::atomic) return false;
   const std::uint32_t bytes = ir::byte_size((*plan.function)[inst.args[1]].type);
   return is_unordered(inst) && inst.attr.scope != ir::Scope::sys && (bytes == 4 || bytes == 8) &&
-         is_near(plan.full.patterns[inst.args[0]], bytes);
+         is_near(plan.full.patterns[inst.args[0]], bytes) &&
+         !analysis::same_in_all_blocks(*plan.function, inst.args[0]);
 }
 
 }  // namespace

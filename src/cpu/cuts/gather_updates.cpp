@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "cpu/abi/pending.hpp"
+#include "cpu/analysis/block_step.hpp"
 #include "cpu/cuts/accesses.hpp"
 #include "cpu/cuts/passes.hpp"
 
@@ -118,6 +119,7 @@ class Gathering {
           found = keys_.insert(keys_.end(), key);
         }
         inst.attr.gathers = static_cast<std::uint8_t>(1 + (found - keys_.begin()));
+        inst.attr.same_places = analysis::same_in_all_blocks(function_, inst.args[0]);
       }
   }
 

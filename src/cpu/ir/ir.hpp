@@ -140,6 +140,7 @@ struct Attributes {
   bool biased = false;  ///< of an atomic: asks for the owner of its region (cuts/bias_atomics.cpp)
   // Set by cuts/gather_updates.cpp; the numbers are those of the worker's windows (abi/pending.hpp).
   std::uint8_t gathers = 0;  ///< of an atomic: 1 + the window that gathers it; 0: none does
+  bool same_places = false;  ///< of an atomic that is gathered: all blocks update the same elements
   std::uint8_t settles = 0;  ///< bit set of windows whose updates may be pending and are ordered before this
   bool settles_all = false;  ///< all these updates; otherwise those of the addresses that this accesses
   /// for a vote or shuffle: all its lanes run it at the same time, so it does not wait for lanes

@@ -101,6 +101,7 @@ std::string head(const Inst& inst) {
   if (a.together) add("together");
   if (a.biased) add("biased");
   if (a.gathers != 0) add(fmt::format("gathers{}", a.gathers - 1));
+  if (a.same_places) add("same_places");
   if (a.settles != 0) add(fmt::format("settles{}{:x}", a.settles_all ? "_all" : "", a.settles));
   if (a.count > 1 && inst.op != Op::call) add(fmt::format("x{}", a.count));
   return text;

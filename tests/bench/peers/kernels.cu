@@ -60,3 +60,62 @@ extern "C" __global__ void stencil_columns(const float* in, float* out, int widt
     out[i] = 0.25f * (in[i - 1] + in[i + 1] + in[i - width] + in[i + width]);
   }
 }
+
+// Two rows a thread, without a tile: each element of b that is loaded counts twice.
+extern "C" __global__ void matmul_two_rows(const float* a, const float* b, float* c, int n) {
+  const int column = blockIdx.x * blockDim.x + threadIdx.x, row = (blockIdx.y * blockDim.y + threadIdx.y) * 2;
+  float sum = 0.0f, next = 0.0f;
+  for (int k = 0; k < n; ++k) {
+    const float other = b[k * n + column];
+    sum += a[row * n + k] * other;
+    next += a[(row + 1) * n + k] * other;
+  }
+  c[row * n + column] = sum;
+  c[(row + 1) * n + column] = next;
+}
+
+// A warp a row of at most 1,024 elements, which stay in registers.
+extern "C" __global__ void softmax_registers(const float* in, float* out, int columns) {
+  const size_t row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  const int lane = threadIdx.x % 32;
+  const float* from = in + row * columns;
+  float* to = out + row * columns;
+  float own[32], most = -3.402823466e38f, sum = 0.0f;
+#pragma unroll
+  for (int k = 0; k < 32; ++k) {
+    own[k] = lane + 32 * k < columns ? from[lane + 32 * k] : -3.402823466e38f;
+    most = fmaxf(most, own[k]);
+  }
+  for (int offset = 16; offset > 0; offset /= 2) most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, offset));
+#pragma unroll
+  for (int k = 0; k < 32; ++k) sum += own[k] = expf(own[k] - most);
+  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+  const float scale = 1.0f / sum;
+#pragma unroll
+  for (int k = 0; k < 32; ++k)
+    if (lane + 32 * k < columns) to[lane + 32 * k] = own[k] * scale;
+}
+
+__constant__ float filter[49] = {
+    1, 2, 3, 4,  3, 2, 1, 2, 5, 7,  8, 6, 4, 2, 3, 7, 9, 12, 10, 6, 3, 4, 9, 13, 16,
+    13, 8, 4, 3, 6, 11, 12, 9, 7, 3, 2, 4, 6, 8,  7, 5, 2, 1, 2, 3, 4, 3, 2, 1,
+};
+
+// A thread a point, without a tile; at the rim with a test of each element.
+extern "C" __global__ void convolve_plain(const float* in, float* out, int width, int height) {
+  const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  float sum = 0.0f;
+  if (x >= 3 && x < width - 3 && y >= 3 && y < height - 3) {
+#pragma unroll
+    for (int j = 0; j < 7; ++j)
+#pragma unroll
+      for (int i = 0; i < 7; ++i) sum += filter[j * 7 + i] * in[(y + j - 3) * width + x + i - 3];
+  } else {
+    for (int j = 0; j < 7; ++j)
+      for (int i = 0; i < 7; ++i) {
+        const int from_x = x + i - 3, from_y = y + j - 3;
+        if (from_x >= 0 && from_x < width && from_y >= 0 && from_y < height) sum += filter[j * 7 + i] * in[from_y * width + from_x];
+      }
+  }
+  out[y * width + x] = sum;
+}

@@ -49,3 +49,23 @@ TEST_CASE("blocks whose step is not a constant have none") {
   CHECK(step_of(b, squared) == std::nullopt);
   CHECK(step_of(b, same) == 0);
 }
+
+TEST_CASE("values that follow from parameters and the thread's place are the same in all blocks") {
+  IrBuilder b;
+  const auto data = b.param(ir::Type::i64);
+  const auto thread = b.special(ir::Special::tid_x);
+  const auto own = b.add(data, b.shl(b.sext(ir::Type::i64, thread), 2));
+  const auto column = b.add(data, b.sext(ir::Type::i64, b.special(ir::Special::ctaid_x)));
+  const auto row = b.mul(b.special(ir::Special::ctaid_y), thread);
+  const auto slice = b.add(thread, b.special(ir::Special::ctaid_z));
+  const auto loaded = b.add(thread, b.load(ir::Type::i32, data));
+  b.ret();
+  const ir::Module module = b.module();
+  const auto same = [&](ir::Value value) { return analysis::same_in_all_blocks(module.functions[0], value); };
+  CHECK(same(data));
+  CHECK(same(own));
+  CHECK(!same(column));
+  CHECK(!same(row));
+  CHECK(!same(slice));
+  CHECK(!same(loaded));
+}

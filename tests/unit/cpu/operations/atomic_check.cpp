@@ -80,8 +80,11 @@ std::uint64_t operand_of(const Setting& setting, std::size_t lane) {
          (width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1);
 }
 
-/// True if the operation is gathered: not if the lanes have consecutive addresses and all run.
-bool needs_window(const Setting& setting, bool full) { return setting.consecutive_from.empty() || !full; }
+/// True if the operation is gathered: not if the lanes have consecutive addresses, which differ from block to
+/// block, and all run.
+bool needs_window(const Setting& setting, bool full) {
+  return setting.consecutive_from.empty() || setting.same_places || !full;
+}
 
 /// `from`: the byte of lane 0, if the lanes have consecutive addresses.
 std::size_t place_of(const Setting& setting, std::size_t from, std::size_t lane) {
@@ -104,6 +107,7 @@ Operation operation_of(const Setting& setting) {
   operation.attr = {.space = setting.space, .atomic = setting.op, .unused_result = setting.unused};
   operation.attr.scope = setting.scope;
   operation.attr.gathers = setting.gathered_rounds != 0 ? 1 : 0;
+  operation.attr.same_places = setting.same_places;
   operation.inputs = {
       {Type::i64, pattern_of_address(setting)},
       {setting.type,

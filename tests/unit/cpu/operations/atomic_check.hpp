@@ -40,6 +40,7 @@ struct Setting {
   /// not empty: each lane accesses the element after that of the lane before it, from one of these bytes on
   std::vector<std::size_t> consecutive_from{};
   unsigned gathered_rounds = 0;  ///< not 0: the worker gathers the operations of so many rounds
+  bool same_places = false;      ///< of gathered operations: all blocks update the same elements
 };
 
 void check(const Setting& setting);

@@ -67,16 +67,18 @@ TEST_CASE("gathered updates give the same values as those made one after the oth
                             AtomicOp::smax, AtomicOp::umin, AtomicOp::umax})
     for (const Type type : {Type::i32, Type::i64})
       for (const bool one_address : {false, true})
-        for (const auto& from : {std::vector<std::size_t>{}, std::vector<std::size_t>{64}}) {
-          if (one_address && !from.empty()) continue;
-          check({.op = op,
-                 .type = type,
-                 .space = Space::global,
-                 .one_address = one_address,
-                 .unused = true,
-                 .consecutive_from = from,
-                 .gathered_rounds = 3});
-        }
+        for (const auto& from : {std::vector<std::size_t>{}, std::vector<std::size_t>{64}})
+          for (const bool same_places : {false, true}) {
+            if (one_address && !from.empty()) continue;
+            check({.op = op,
+                   .type = type,
+                   .space = Space::global,
+                   .one_address = one_address,
+                   .unused = true,
+                   .consecutive_from = from,
+                   .gathered_rounds = 3,
+                   .same_places = same_places});
+          }
 }
 
 TEST_CASE("gathered sums of floats at one address") {

@@ -231,7 +231,10 @@ Value* emit_inline(const Access& access) {
   if (one_address && (needs_lock(access) || access.inst.attr.atomic == AtomicOp::cas))
     return emit_chained(access);
   if (!needs_lock(access)) return is_consecutive(access) ? emit_consecutive(access) : emit_lanes(access);
-  if (has_pieces(access)) return emit_pieces(access, [&] { return emit_lanes(access); });
+  const Side by_lane = [&] { return emit_lanes(access); };
+  const auto locked = [&] { return has_pieces(access) ? emit_pieces(access, by_lane) : by_lane(); };
+  if (gathers_neighbours(access)) return emit_gathered_neighbours(access, locked), nullptr;
+  if (has_pieces(access)) return locked();
   const Reduction* const row =
       access.inst.attr.unused_result ? reduction_of(access.inst.attr.atomic) : nullptr;
   if (row == nullptr) return emit_lanes(access);

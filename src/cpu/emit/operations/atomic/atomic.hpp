@@ -52,6 +52,8 @@ llvm::Value* emit_lanes_at(const Access& access, LanePlaces places, const Update
 bool is_consecutive(const Access& access);
 /// Emits vector instructions for a consecutive access that needs no lock. Returns the old values.
 llvm::Value* emit_consecutive(const Access& access);
+/// The same for values of the worker's own: `moved` is where the value for an address is.
+void emit_consecutive_at(const Access& access, const std::function<llvm::Value*(llvm::Value*)>& moved);
 /// True if emit_pieces() supports the access.
 bool has_pieces(const Access& access);
 /// Emits one locked instruction for each 16 bytes of memory, for lanes with consecutive addresses;
@@ -85,6 +87,10 @@ bool is_gathered(const Access& access);
 /// otherwise `direct` updates the memory itself. For accesses whose addresses differ between lanes.
 void emit_gathered(const Access& access, const std::function<void()>& direct);
 /// The same for one address, and the operands of all lanes reduced to `operand`.
+/// True if the access is gathered by vector instructions.
+bool gathers_neighbours(const Access& access);
+/// Gathers an access for which gathers_neighbours() is true, as emit_gathered() does.
+void emit_gathered_neighbours(const Access& access, const std::function<void()>& direct);
 void emit_gathered_once(const Access& access, llvm::Value* operand);
 
 }  // namespace quern::cpu::emit

@@ -64,20 +64,29 @@ Value* update_piece(const Access& access, const Piece& piece, Value* seen, Value
   return lanes;
 }
 
-/// Updates the lanes of a segment by vector instructions. Returns their old values.
-Value* update_segment(const Access& access, const Segment& segment, Value* pointer) {
+/// The values of a segment's lanes after the operation.
+Value* combine_segment(const Access& access, const Segment& segment, Value* old) {
   Context& c = access.context;
-  llvm::IRBuilder<>& b = c.builder();
-  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), segment.count);
   const bool is_cas = access.inst.attr.atomic == ir::AtomicOp::cas;
   Value* const operand = slice(c, vector_of_operand(access, 1), segment.first, segment.count);
   Value* const second =
       is_cas ? slice(c, vector_of_operand(access, 2), segment.first, segment.count) : nullptr;
+  return combine(c.builder(), access.inst.attr.atomic, old, operand, second);
+}
+
+llvm::Type* type_of(const Access& access, const Segment& segment) {
+  return llvm::FixedVectorType::get(access.memory_type(), segment.count);
+}
+
+/// Updates the lanes of a segment by vector instructions. Returns their old values.
+Value* update_segment(const Access& access, const Segment& segment, Value* pointer) {
+  llvm::IRBuilder<>& b = access.context.builder();
   // Volatile: the host may read the memory meanwhile.
   const bool is_volatile = access.space != ir::Space::shared;
-  llvm::LoadInst* const old = b.CreateAlignedLoad(type, pointer, access.align(), is_volatile);
+  llvm::LoadInst* const old =
+      b.CreateAlignedLoad(type_of(access, segment), pointer, access.align(), is_volatile);
   annotate(access, old);
-  Value* const next = combine(b, access.inst.attr.atomic, old, operand, second);
+  Value* const next = combine_segment(access, segment, old);
   annotate(access, b.CreateAlignedStore(next, pointer, access.align(), is_volatile));
   return old;
 }
@@ -130,6 +139,16 @@ Value* emit_consecutive(const Access& access) {
     old.push_back(update_segment(access, segment, advance(c, bases[segment.base], segment.offset)));
   if (!is_relaxed(access)) compiler_barrier(c);
   return access.inst.attr.unused_result ? nullptr : concat(c, old);
+}
+
+void emit_consecutive_at(const Access& access, const std::function<Value*(Value*)>& moved) {
+  llvm::IRBuilder<>& b = access.context.builder();
+  const std::vector<Value*> bases = base_pointers(access);
+  for (const Segment& segment : access.layout.segments) {
+    Value* const place = moved(advance(access.context, bases[segment.base], segment.offset));
+    Value* const old = b.CreateAlignedLoad(type_of(access, segment), place, access.align());
+    b.CreateAlignedStore(combine_segment(access, segment, old), place, access.align());
+  }
 }
 
 Value* emit_pieces(const Access& access, const Side& otherwise) {

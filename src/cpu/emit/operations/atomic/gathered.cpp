@@ -124,6 +124,15 @@ Value* scalar_inside(Context& c, Window& window, Value* address) {
   return b.CreateICmpULT(b.CreateSub(address, window.first()), window.bytes());
 }
 
+/// True if the window contains all of [start, start + bytes).
+Value* range_inside(Context& c, Window& window, Value* start, std::uint64_t bytes) {
+  llvm::IRBuilder<>& b = c.builder();
+  Value* const distance = b.CreateSub(start, window.first());
+  Value* const size = window.bytes();
+  Value* const fits = b.CreateICmpULE(b.getInt64(bytes), b.CreateSub(size, distance));
+  return b.CreateAnd(b.CreateICmpULT(distance, size), fits);
+}
+
 /// True if the window contains an address of [start, start + bytes).
 Value* range_meets(Context& c, Window& window, Value* start, std::uint64_t bytes) {
   llvm::IRBuilder<>& b = c.builder();
@@ -218,6 +227,37 @@ void emit_gathered(const Access& access, const std::function<void()>& direct) {
     return nullptr;
   };
   emit_either(c, all, "gathered", gather, miss);
+}
+
+bool gathers_neighbours(const Access& access) {
+  return is_gathered(access) && access.inst.attr.same_places && is_consecutive(access) && span_of(access);
+}
+
+void emit_gathered_neighbours(const Access& access, const std::function<void()>& direct) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  Window window(c, window_of(access));
+  const Span span = *span_of(access);
+  const auto bytes = static_cast<std::uint64_t>(span.end - span.first);
+  Value* const start = b.CreatePtrToInt(advance(c, base_pointers(access)[0], span.first), b.getInt64Ty());
+  const auto gather = [&]() -> Value* {
+    window.count_hit();
+    Value* const first = window.first();
+    Value* const memory = window.memory();
+    emit_consecutive_at(access, [&](Value* pointer) {
+      return b.CreateGEP(b.getInt8Ty(), memory,
+                         b.CreateSub(b.CreatePtrToInt(pointer, b.getInt64Ty()), first));
+    });
+    return nullptr;
+  };
+  const auto miss = [&]() -> Value* {
+    emit_miss(
+        access, window, [&] { return start; },
+        [&] { return b.CreateAdd(start, b.getInt64(bytes - access.element_bytes)); });
+    direct();
+    return nullptr;
+  };
+  emit_either(c, range_inside(c, window, start, bytes), "gathered", gather, miss);
 }
 
 void emit_gathered_once(const Access& access, Value* operand) {
