@@ -132,7 +132,7 @@ std::span<const Pass> pass_list() {
       {"choose_dispatch", Form::checked, &choose_dispatch},
       // SIMT IR -> plans (cuts/passes.hpp)
       {"unroll_rounds", Form::cut, &plan<cuts::unroll_rounds>},
-      {"store_always", Form::cut, &plan<cuts::store_always>},
+      {"join_sides", Form::cut, &plan<cuts::join_sides>},
       {"place_extracts", Form::cut, &plan<cuts::place_extracts>},
       {"cut_at_waits", Form::cut, &plan<cuts::cut_at_waits>},
       {"cut_after_barriers", Form::cut, &plan<cuts::cut_after_barriers>},
