@@ -178,6 +178,7 @@ std::span<const Pass> pass_list() {
       {"narrow_accesses", Form::llvm, &llvm<emit::narrow_accesses>, kQuickLevel},
       {"keep_load_order", Form::llvm, &llvm<emit::keep_load_order>, kQuickLevel},
       {"prefetch_masked", Form::llvm, &llvm<emit::prefetch_masked>, kQuickLevel},
+      {"compute_masks_as_lanes", Form::llvm, &llvm<emit::compute_masks_as_lanes>, kGoodLevel},
       {"compute_masks_as_words", Form::llvm, &llvm<emit::compute_masks_as_words>},
       {"keep_logic_from_selects", Form::llvm, &llvm<emit::keep_logic_from_selects>},
       {"make_object", Form::object, &llvm<emit::make_object>},
