@@ -132,7 +132,7 @@ std::span<const Pass> pass_list() {
       {"choose_dispatch", Form::checked, &choose_dispatch},
       // SIMT IR -> plans (cuts/passes.hpp)
       {"unroll_rounds", Form::cut, &plan<cuts::unroll_rounds>},
-      {"store_always", Form::cut, &plan<cuts::store_always>},
+      {"join_sides", Form::cut, &plan<cuts::join_sides>},
       {"place_extracts", Form::cut, &plan<cuts::place_extracts>},
       {"cut_at_waits", Form::cut, &plan<cuts::cut_at_waits>},
       {"cut_after_barriers", Form::cut, &plan<cuts::cut_after_barriers>},
@@ -178,6 +178,7 @@ std::span<const Pass> pass_list() {
       {"narrow_accesses", Form::llvm, &llvm<emit::narrow_accesses>, kQuickLevel},
       {"keep_load_order", Form::llvm, &llvm<emit::keep_load_order>, kQuickLevel},
       {"prefetch_masked", Form::llvm, &llvm<emit::prefetch_masked>, kQuickLevel},
+      {"compute_masks_as_lanes", Form::llvm, &llvm<emit::compute_masks_as_lanes>, kGoodLevel},
       {"compute_masks_as_words", Form::llvm, &llvm<emit::compute_masks_as_words>},
       {"keep_logic_from_selects", Form::llvm, &llvm<emit::keep_logic_from_selects>},
       {"make_object", Form::object, &llvm<emit::make_object>},

@@ -17,9 +17,10 @@ Expected<void> choose_dispatch(ir::Function& function, Plan& plan, const Special
 /// Unrolls short loops over barriers whose iterations are known from the shape of the block.
 void unroll_rounds(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// Makes conditional stores to shared memory unconditional, if the threads store to different addresses that
-/// are known at compile time, and have loaded what these contained.
-void store_always(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+/// Replaces branches on data around few operations by choices. Stores to shared memory there become
+/// unconditional, if the threads store to different addresses that are known at compile time, and have loaded
+/// what these contained.
+void join_sides(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Moves each extract directly after its operand: then the elements need no storage.
 void place_extracts(ir::Function& function, Plan& plan, const Specialisation& specialisation);

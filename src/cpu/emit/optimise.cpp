@@ -27,6 +27,7 @@
 #include "cpu/emit/llvm/keep_load_order.hpp"
 #include "cpu/emit/llvm/llvm_code.hpp"
 #include "cpu/emit/llvm/llvm_target.hpp"
+#include "cpu/emit/llvm/lane_masks.hpp"
 #include "cpu/emit/llvm/mask_words.hpp"
 #include "cpu/emit/llvm/masked_ternlog.hpp"
 #include "cpu/emit/llvm/narrow_accesses.hpp"
@@ -69,9 +70,9 @@ Expected<void> run_on_functions(LlvmCode& code, Pass pass) {
       code, [&](llvm::Function& function) { code.passes->run(function, code.analyses().functions()); });
 }
 
-/// For AVX-512 only, which has mask registers.
-Expected<void> for_each_function_of_avx512(LlvmCode& code, void (*change)(llvm::Function&)) {
-  if (!code.machine.getMCSubtargetInfo()->checkFeatures("+avx512bw")) return {};
+/// For targets with AVX-512, which has mask registers, or for the others only.
+Expected<void> for_each_function_of(LlvmCode& code, bool mask_registers, void (*change)(llvm::Function&)) {
+  if (code.machine.getMCSubtargetInfo()->checkFeatures("+avx512bw") != mask_registers) return {};
   code.forget_analyses();
   return code.guarded([&]() -> Expected<void> {
     for (llvm::Function& function : *code.module)
@@ -182,12 +183,16 @@ Expected<void> prefetch_masked(LlvmCode& code) {
   return for_each_function(code, [](llvm::Function& function) { prefetch_masked(function); });
 }
 
+Expected<void> compute_masks_as_lanes(LlvmCode& code) {
+  return for_each_function_of(code, false, &compute_masks_as_lanes);
+}
+
 Expected<void> compute_masks_as_words(LlvmCode& code) {
-  return for_each_function_of_avx512(code, &compute_masks_as_words);
+  return for_each_function_of(code, true, &compute_masks_as_words);
 }
 
 Expected<void> keep_logic_from_selects(LlvmCode& code) {
-  return for_each_function_of_avx512(code, &keep_logic_from_selects);
+  return for_each_function_of(code, true, &keep_logic_from_selects);
 }
 
 }  // namespace quern::cpu::emit

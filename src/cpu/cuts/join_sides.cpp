@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// if (a > b || (a == b && i < j)) { b = a; j = i; }
+//
+// becomes choices: all lanes compute both sides of a branch on data, if the sides are a few quick operations.
+// Lanes that part cost more, and a branch that is mispredicted alone does.
+//
 // const int a = part[i], b = part[j];
 // if (a > b) { part[i] = b; part[j] = a; }
 //
@@ -29,6 +34,12 @@ using ir::Value;
 /// Limits for the instructions of both sides of a branch: threads whose condition is false run them too.
 constexpr std::size_t kMaxPure = 8;
 constexpr std::size_t kMaxStores = 4;
+/// The same where there are no stores: the registers of each eight lanes that the sides and the choices
+/// compute.
+constexpr std::size_t kMaxWords = 12;
+/// A longer block is not a side of few operations. Blocks are only appended to it when all is replaced, since
+/// each of a long chain would be moved once for each one before it.
+constexpr std::size_t kMaxSide = 64;
 
 /// A conditional store, and the load of the same element before the branch.
 struct Replaced {
@@ -47,36 +58,82 @@ class Merger {
         bytes_(plan.module->static_shared_bytes) {}
 
   void run() {
+    if (!find_data_branches()) return;
     bool replaced = false;
-    for (const BlockId test : find_data_branches()) {
-      const std::optional<std::vector<Replaced>> stores = stores_of(test);
-      if (!stores) continue;
-      replace(test, *stores);
-      replaced = true;
+    // The last blocks first, so that a branch in a side is replaced before that around it.
+    for (BlockId test = static_cast<BlockId>(function_.blocks.size()); test-- > 0;) {
+      while (data_branch_[test] && ir::parts_and_joins(function_, test)) {
+        std::vector<Replaced> stores;
+        if (!is_quick(test)) {
+          std::optional<std::vector<Replaced>> found = stores_of(test);
+          if (!found) break;
+          stores = std::move(*found);
+        }
+        replace(test, stores);
+        replaced = true;
+        if (function_.blocks[test].insts.size() > kMaxSide) break;
+        append_next(test);
+      }
     }
-    if (replaced) drop_empty_blocks();
+    if (!replaced) return;
+    for (BlockId block = 0; block < function_.blocks.size(); ++block)
+      while (append_next(block)) {
+      }
+    replace_phis();
+    drop_empty_blocks();
   }
 
  private:
   ir::Inst& terminator(BlockId id) { return function_[function_.blocks[id].insts.back()]; }
 
-  /// The branches around stores to shared memory whose conditions depend on data. Where a condition is known,
-  /// or the same in a warp, the warps that do not take part skip the stores.
-  std::vector<BlockId> find_data_branches() {
-    std::vector<BlockId> found;
-    for (BlockId test = 0; test < function_.blocks.size(); ++test)
-      if (ir::parts_and_joins(function_, test) && terminator(test).op == Op::cond_br &&
-          stores_to_shared(test))
-        found.push_back(test);
-    if (found.empty()) return found;
+  /// Marks the branches whose conditions depend on data, if there is one to replace. Where a condition is
+  /// known, or the same in a warp, the warps that do not take part skip the side.
+  bool find_data_branches() {
+    const auto may_be_replaced = [&](BlockId test) {
+      return ir::parts_and_joins(function_, test) && terminator(test).op == Op::cond_br &&
+             (stores_to_shared(test) || is_quick(test));
+    };
+    const auto count = static_cast<BlockId>(function_.blocks.size());
+    BlockId first = 0;
+    while (first < count && !may_be_replaced(first)) ++first;
+    if (first == count) return false;
     auto facts =
         analysis::analyse(*plan_.module, function_, specialisation_, analysis::Assumption::optimistic);
-    if (!facts) return {};  // analyse_uncut reports errors
+    if (!facts) return false;  // analyse_uncut reports errors
     assumed_ = std::move(facts->assumed);
-    std::erase_if(found, [&](BlockId test) {
-      return !analysis::depends_on_data(function_, facts->patterns, terminator(test).args[0]);
-    });
-    return found;
+    data_branch_.resize(count);
+    for (BlockId test = first; test < count; ++test)
+      data_branch_[test] = !function_.blocks[test].insts.empty() && terminator(test).op == Op::cond_br &&
+                           analysis::depends_on_data(function_, facts->patterns, terminator(test).args[0]);
+    return true;
+  }
+
+  bool is_assumed(Value value) const { return value < assumed_.size() && assumed_[value]; }
+
+  /// The registers of eight lanes that an operation computes.
+  std::size_t words(const ir::Inst& inst) const {
+    const ir::Type type = ir::bit_size(inst.type) > 1 ? inst.type : function_[inst.args.back()].type;
+    const std::size_t registers = (ir::bit_size(type) + 31) / 32;
+    return inst.op == Op::imul ? registers * registers : registers;
+  }
+
+  /// True if the sides contain few operations, all of them quick, and nothing that full code assumes.
+  bool is_quick(BlockId test) const {
+    const std::vector<BlockId>& sides = function_.blocks[test].succs;
+    std::size_t sum = 0;
+    for (const BlockId side : sides) {
+      const std::vector<Value>& insts = function_.blocks[side].insts;
+      for (const Value value : std::span(insts).first(insts.size() - 1)) {
+        const ir::Inst& inst = function_[value];
+        if (!ir::has_trait(inst.op, 'q') || is_assumed(value)) return false;
+        sum += words(inst);
+      }
+    }
+    for (const Value value : function_.blocks[function_.blocks[sides[0]].succs[0]].insts) {
+      if (function_[value].op != Op::phi) break;
+      sum += words(function_[value]);
+    }
+    return sum <= kMaxWords;
   }
 
   bool stores_to_shared(BlockId test) {
@@ -98,7 +155,7 @@ class Merger {
         if (function_[value].op == Op::store)
           stores.push_back({.store = value, .if_true = side == 0});
         else if (function_[value].op == Op::phi || !ir::has_trait(function_[value].op, 'p') ||
-                 assumed_[value])
+                 is_assumed(value))
           return std::nullopt;
         else
           ++pure;
@@ -123,7 +180,7 @@ class Merger {
     const std::vector<Value>& insts = function_.blocks[test].insts;
     for (auto value = insts.rbegin() + 1; value != insts.rend(); ++value) {
       const ir::Inst& inst = function_[*value];
-      if (assumed_[*value]) break;
+      if (is_assumed(*value)) break;
       if (inst.op == Op::load && is_plain(inst) && inst.type == function_[store.args[1]].type &&
           inst.imm == store.imm && threads_.are_equal(inst.args[0], store.args[0]))
         return *value;
@@ -156,11 +213,23 @@ class Merger {
 
   Value choice(BlockId test, Value if_true, Value if_false, std::uint32_t location) {
     if (if_true == if_false) return if_true;
-    const Value made = append({.op = Op::select,
-                               .type = function_[if_true].type,
-                               .args = {terminator(test).args[0], if_true, if_false},
-                               .block = test,
-                               .location = location});
+    const Value condition = terminator(test).args[0];
+    ir::Inst inst{.op = Op::select,
+                  .type = function_[if_true].type,
+                  .args = {condition, if_true, if_false},
+                  .block = test,
+                  .location = location};
+    const auto is_bit = [&](Value value, std::uint64_t bit) {
+      return inst.type == ir::Type::i1 && function_[value].op == Op::constant && function_[value].imm == bit;
+    };
+    if (is_bit(if_true, 1)) {
+      inst.op = Op::or_;
+      inst.args = {condition, if_false};
+    } else if (is_bit(if_false, 0)) {
+      inst.op = Op::and_;
+      inst.args = {condition, if_true};
+    }
+    const Value made = append(std::move(inst));
     std::vector<Value>& insts = function_.blocks[test].insts;
     insts.insert(insts.end() - 1, made);
     return made;
@@ -213,6 +282,41 @@ class Merger {
     preds.erase(preds.begin() + second);
   }
 
+  /// Appends the next block to `block`, if each is the other's only neighbour there.
+  bool append_next(BlockId block) {
+    if (function_.blocks[block].succs.size() != 1) return false;
+    const BlockId next = function_.blocks[block].succs[0];
+    if (next == block || function_.blocks[next].preds.size() != 1) return false;
+    ir::Block &into = function_.blocks[block], &from = function_.blocks[next];
+    function_[into.insts.back()].op = Op::undef;
+    into.insts.pop_back();
+    for (const Value value : from.insts) {
+      function_[value].block = block;
+      if (function_[value].op == Op::phi)
+        replaced_.emplace_back(value, function_[value].args[0]);
+      else
+        into.insts.push_back(value);
+    }
+    into.succs = std::move(from.succs);
+    for (const BlockId after : into.succs) std::ranges::replace(function_.blocks[after].preds, next, block);
+    data_branch_[block] = data_branch_[next];
+    from = {};
+    return true;
+  }
+
+  /// Replaces the phis of one operand that append_next found.
+  void replace_phis() {
+    std::vector<Value> by(function_.insts.size(), ir::kNone);
+    for (const auto& [phi, value] : replaced_) by[phi] = value;
+    for (ir::Inst& inst : function_.insts)
+      for (Value& arg : inst.args)
+        while (by[arg] != ir::kNone) arg = by[arg];
+    for (const auto& [phi, value] : replaced_) {  // no block contains it any more
+      function_[phi].op = Op::undef;
+      function_[phi].args.clear();
+    }
+  }
+
   void drop_empty_blocks() {
     std::vector<BlockId> number(function_.blocks.size(), ir::kNone);
     std::vector<ir::Block> kept;
@@ -234,14 +338,16 @@ class Merger {
   const Plan& plan_;
   const Specialisation& specialisation_;
   ThreadValues threads_;
-  const std::uint64_t bytes_;  ///< of the block's static shared memory
+  const std::uint64_t bytes_;                      ///< of the block's static shared memory
+  std::vector<bool> data_branch_;                  ///< by BlockId: it ends in a branch on data
+  std::vector<std::pair<Value, Value>> replaced_;  ///< phis of one operand, and the operand
   std::vector<bool> assumed_;  ///< by Value of the function before any change (analysis::Analysis)
 };
 
 }  // namespace
 
-void store_always(ir::Function& function, Plan& plan, const Specialisation& specialisation) {
-  if (plan.dispatched || !plan.has_full || plan.module->static_shared_bytes == 0) return;
+void join_sides(ir::Function& function, Plan& plan, const Specialisation& specialisation) {
+  if (plan.dispatched || !plan.has_full) return;
   Merger(function, plan, specialisation).run();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditional stores to shared memory that become unconditional.
+// Branches on data around few operations, and conditional stores to shared memory, that become choices.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -100,7 +100,7 @@ std::size_t branches_left(ir::Module module, std::uint32_t threads) {
   plan.module = &module;
   plan.function = &module.functions[0];
   plan.has_full = true;
-  cuts::store_always(module.functions[0], plan, specialisation);
+  cuts::join_sides(module.functions[0], plan, specialisation);
   std::size_t count = 0;
   for (const ir::Block& block : module.functions[0].blocks)
     for (const Value value : block.insts) count += module.functions[0][value].op == Op::cond_br ? 1 : 0;
@@ -149,6 +149,145 @@ TEST_CASE("a conditional exchange in shared memory gives the same elements in ev
         }
       }
   }
+}
+
+/// What the threads compute behind a branch on an element.
+enum class Side {
+  sum,           ///< a sum
+  decision,      ///< whether a second comparison holds, as `a > b || (a == b && i < j)` has it
+  both,          ///< as `a > b && c`
+  nested,        ///< a branch on another element
+  long_nested,   ///< the same, with too much around it
+  three_ways,    ///< the sides of a branch in a side lead where the other side does
+  many,          ///< more operations than a branch costs
+  division,      ///< a division
+  load,          ///< an element is loaded
+  assumed,       ///< a widening, of a number that full code assumes not to wrap
+  known_branch,  ///< of a branch that follows from the thread's index
+};
+constexpr Side kSides[] = {Side::sum,         Side::decision,   Side::both,        Side::nested,
+                           Side::long_nested, Side::three_ways, Side::many,        Side::division,
+                           Side::load,        Side::assumed,    Side::known_branch};
+
+std::uint32_t item(std::uint32_t i) { return i * 2654435761u >> 28; }
+
+/// out[i] = what thread i computes from in[i] and in[i + 1], which it loads before all branches.
+ir::Module branch_on_data(Side which) {
+  IrBuilder b;
+  const Value in = b.param(Type::i64), out = b.param(Type::i64), start = b.param(Type::i32);
+  const auto taken = b.block(), other = b.block(), join = b.block();
+  const Value own = b.zext(Type::i64, b.shl(b.global_index(), 2));
+  const Value a = b.load(Type::i32, b.add(in, own)), c = b.load(Type::i32, b.add(in, own), Space::global, 4);
+  const Value greater = b.icmp(Icmp::ugt, a, c);
+  b.cond_br(which == Side::known_branch ? b.icmp(Icmp::ult, b.tid(), b.i32(5)) : greater, taken, other);
+  b.at(taken);
+  Value left = a;
+  if (which == Side::decision) left = b.i1(true);
+  if (which == Side::both) left = b.icmp(Icmp::ugt, a, b.i32(9));
+  b.br(join);
+  b.at(other);
+  Value right = b.add(c, b.i32(100));
+  auto from = other;
+  Value third = ir::kNone;
+  auto third_from = other;
+  if (which == Side::decision) right = b.icmp(Icmp::eq, a, c);
+  if (which == Side::both) right = b.i1(false);
+  if (which == Side::many)
+    for (int i = 0; i < 20; ++i) right = b.xor_(b.mul(right, b.i32(3)), a);
+  if (which == Side::division) right = b.op(Op::udiv, Type::i32, {right, a});
+  if (which == Side::load) right = b.load(Type::i32, b.add(in, own), Space::global, 8);
+  if (which == Side::assumed)
+    right = b.op(Op::trunc, Type::i32, {b.lshr(b.sext(Type::i64, b.add(start, b.tid())), 1)});
+  if (which == Side::nested || which == Side::long_nested) {
+    const auto inner = b.block(), empty = b.block(), end = b.block();
+    for (int i = 0; which == Side::long_nested && i < 20; ++i) right = b.xor_(b.mul(right, b.i32(3)), a);
+    b.cond_br(b.icmp(Icmp::ult, c, b.i32(8)), inner, empty);
+    b.at(inner);
+    const Value less = b.sub(right, b.i32(50));
+    b.br(end);
+    b.at(empty).br(end);
+    b.at(end);
+    right = b.phi(Type::i32, {{inner, less}, {empty, right}});
+    from = end;
+  }
+  if (which == Side::three_ways) {
+    const auto one = b.block(), two = b.block();
+    b.cond_br(b.icmp(Icmp::ult, c, b.i32(8)), one, two);
+    b.at(one);
+    third = b.sub(right, b.i32(50));
+    third_from = one;
+    b.br(join);
+    b.at(two);
+    from = two;
+  }
+  b.br(join);
+  b.at(join);
+  const Type type = which == Side::decision || which == Side::both ? Type::i1 : Type::i32;
+  Value result = third == ir::kNone ? b.phi(type, {{taken, left}, {from, right}})
+                                    : b.phi(type, {{taken, left}, {from, right}, {third_from, third}});
+  if (type == Type::i1) result = b.select(result, a, c);
+  b.store(b.add(out, own), result);
+  b.ret();
+  return b.module();
+}
+
+std::uint32_t computed(Side which, std::uint32_t thread, std::uint32_t i, std::uint32_t start) {
+  const std::uint32_t a = item(i), c = item(i + 1), sum = c + 100;
+  const bool taken = which == Side::known_branch ? thread < 5 : a > c;
+  if (which == Side::decision) return a > c || a == c ? a : c;
+  if (which == Side::both) return a > c && a > 9 ? a : c;
+  if (taken) return a;
+  std::uint32_t mixed = sum;
+  for (int k = 0; k < 20; ++k) mixed = (mixed * 3) ^ a;
+  switch (which) {
+    case Side::nested:
+    case Side::three_ways:
+      return c < 8 ? sum - 50 : sum;
+    case Side::long_nested:
+      return c < 8 ? mixed - 50 : mixed;
+    case Side::many:
+      return mixed;
+    case Side::division:
+      return a == 0 ? ~0u : sum / a;
+    case Side::load:
+      return item(i + 2);
+    case Side::assumed:
+      return static_cast<std::uint32_t>(std::int64_t{static_cast<std::int32_t>(start + thread)} >> 1);
+    case Side::sum:
+    case Side::known_branch:
+    case Side::decision:
+    case Side::both:
+      break;
+  }
+  return sum;
+}
+
+TEST_CASE("branches on data around few quick operations are replaced, the inner ones first") {
+  for (const Side which : kSides) {
+    CAPTURE(static_cast<int>(which));
+    const bool all = which == Side::sum || which == Side::decision || which == Side::both ||
+                     which == Side::nested || which == Side::three_ways;
+    CHECK(branches_left(branch_on_data(which), 64) == (all ? 0 : 1));
+  }
+}
+
+TEST_CASE("threads compute the same whether their branches are replaced or not") {
+  TestDevice device;
+  constexpr std::uint32_t kStart = INT32_MAX - 40;
+  for (const Side which : kSides)
+    for (const std::uint32_t threads : {32u, 40u, 256u})
+      for (const Specialisation& variant : variants({threads, 1, 1})) {
+        CAPTURE(name(variant));
+        CAPTURE(static_cast<int>(which));
+        device.clear();
+        auto in = device.allocate<std::uint32_t>(2 * 256 + 2), out = device.allocate<std::uint32_t>(2 * 256);
+        for (std::uint32_t i = 0; i < 2 * 256 + 2; ++i) in[i] = item(i);
+        const auto code = compile_ir(branch_on_data(which), variant);
+        REQUIRE(
+            !device.launch(*code, variant, {2, 1, 1}, Params().add(in.data()).add(out.data()).add(kStart)));
+        for (std::uint32_t i = 0; i < 2 * threads; ++i)
+          REQUIRE(out[i] == computed(which, i % threads, i, kStart));
+      }
 }
 
 }  // namespace
