@@ -86,11 +86,11 @@ bool is_gathered(const Access& access);
 /// Emits the update of the worker's pending values, where the window of this access contains all addresses;
 /// otherwise `direct` updates the memory itself. For accesses whose addresses differ between lanes.
 void emit_gathered(const Access& access, const std::function<void()>& direct);
-/// The same for one address, and the operands of all lanes reduced to `operand`.
 /// True if the access is gathered by vector instructions.
 bool gathers_neighbours(const Access& access);
 /// Gathers an access for which gathers_neighbours() is true, as emit_gathered() does.
 void emit_gathered_neighbours(const Access& access, const std::function<void()>& direct);
+/// The same for one address, and the operands of all lanes reduced to `operand`.
 void emit_gathered_once(const Access& access, llvm::Value* operand);
 
 }  // namespace quern::cpu::emit
