@@ -14,10 +14,9 @@ namespace quern::cpu::test {
 namespace {
 
 /// The memory instructions, fences and host calls of the kernel, in the order of the blocks: `g` and the
-/// window that gathers it, with `n` if all blocks update the same elements, `b` for a biased update, `s`
-/// (some) or `S` (all) and the bits of the windows that are applied before it, or
-/// `-`.
-std::string marks_of(const std::string& body, const Specialisation& specialisation) {
+/// window that gathers it, `b` for a biased update, `s` (some) or `S` (all) and the bits of the windows that
+/// are applied before it, or `-`. `places`: with `n` if all blocks update the same elements.
+std::string marks_of(const std::string& body, const Specialisation& specialisation, bool places = false) {
   auto module = ptx::parse(R"(
 .version 8.0
 .target sm_89
@@ -40,7 +39,7 @@ std::string marks_of(const std::string& body, const Specialisation& specialisati
       if (!(memory && inst.attr.space != ir::Space::param) && inst.op != ir::Op::fence) continue;
       if (!text.empty()) text += ' ';
       if (inst.attr.gathers != 0) text += fmt::format("g{}", inst.attr.gathers - 1);
-      if (inst.attr.same_places && inst.attr.gathers != 0) text += 'n';
+      if (places && inst.attr.same_places) text += 'n';
       if (inst.attr.biased) text += 'b';
       if (inst.attr.settles != 0)
         text += fmt::format("{}{:x}", inst.attr.settles_all ? 'S' : 's', inst.attr.settles);
@@ -49,10 +48,10 @@ std::string marks_of(const std::string& body, const Specialisation& specialisati
   return text;
 }
 
-std::string marks_of(const std::string& body) {
+std::string marks_of(const std::string& body, bool places = false) {
   Specialisation specialisation;
   specialisation.block = {64, 1, 1};
-  return marks_of(body, specialisation);
+  return marks_of(body, specialisation, places);
 }
 
 }  // namespace
@@ -78,17 +77,18 @@ TEST_CASE("relaxed integer updates without a result are gathered, a window for e
 }
 
 TEST_CASE("neighbours that all blocks update are gathered, and those of one block belong to a worker") {
+  const auto with_places = [](const std::string& body) { return marks_of(body, true); };
   const std::string of_thread = "mov.u32 %r3, %tid.x; ", of_row = "mov.u32 %r4, %ctaid.y; ";
   const std::string update =
       "mul.wide.u32 %rd6, %r3, 4; add.s64 %rd7, %rd1, %rd6; red.global.add.u32 [%rd7], 1;";
-  CHECK(marks_of(of_thread + update) == "g0n");
-  CHECK(marks_of(of_thread + "add.u32 %r3, %r3, %r1;" + update) == "g0n");
-  CHECK(marks_of(of_thread + of_row + "mad.lo.u32 %r3, %r4, 64, %r3;" + update) == "b");
-  CHECK(marks_of(of_thread + "mov.u32 %r4, %ctaid.x; mad.lo.u32 %r3, %r4, 64, %r3;" + update) == "b");
+  CHECK(with_places(of_thread + update) == "g0n");
+  CHECK(with_places(of_thread + "add.u32 %r3, %r3, %r1;" + update) == "g0n");
+  CHECK(with_places(of_thread + of_row + "mad.lo.u32 %r3, %r4, 64, %r3;" + update) == "b");
+  CHECK(with_places(of_thread + "mov.u32 %r4, %ctaid.x; mad.lo.u32 %r3, %r4, 64, %r3;" + update) == "b");
   // Where the block's number is data, nothing is known.
-  CHECK(marks_of("ld.global.nc.u32 %r3, [%rd5];" + update) == "- g0");
+  CHECK(with_places("ld.global.nc.u32 %r3, [%rd5];" + update) == "- g0");
   // A loop over more elements than there are threads.
-  CHECK(marks_of(of_thread + "again:" + update + R"(
+  CHECK(with_places(of_thread + "again:" + update + R"(
   add.u32 %r3, %r3, 64; setp.lt.u32 %p1, %r3, 256; @%p1 bra again;
 )") == "g0n");
 }
