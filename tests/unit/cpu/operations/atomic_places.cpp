@@ -91,6 +91,59 @@ TEST_CASE("gathered sums of floats at one address") {
            .gathered_rounds = 3});
 }
 
+TEST_CASE("neighbours are gathered where the window contains all of them") {
+  struct Case {
+    std::int64_t from;  ///< of the warp's first byte behind the window's
+    bool gathered;
+  };
+  constexpr std::int64_t kEnd = kBytes, kWarp = 128;
+  analysis::LaneOffsets offsets{};
+  for (std::size_t lane = 0; lane < 32; ++lane) offsets[lane] = static_cast<std::int64_t>(lane * 4);
+  const Operation update{.op = Op::atomic,
+                         .type = Type::i32,
+                         .attr = {.space = Space::global,
+                                  .atomic = AtomicOp::add,
+                                  .scope = ir::Scope::gpu,
+                                  .unused_result = true,
+                                  .gathers = 1,
+                                  .same_places = true},
+                         .inputs = {{Type::i64, affine(offsets)}, {Type::i32}}};
+  for (const Isa isa : {isas().front(), isas().back()}) {
+    const Compiled add = compile(update, {.isa = isa, .full = true});
+    for (const auto& [from, gathered] :
+         {Case{0, true}, Case{kEnd - kWarp, true}, Case{kEnd - kWarp / 2, false}, Case{kEnd, false},
+          Case{-kWarp / 2, false}, Case{-kWarp, false}}) {
+      CAPTURE(from);
+      std::vector<std::uint8_t> bytes(3 * kBytes);
+      Surroundings around;
+      around.launch.window_base = reinterpret_cast<std::byte*>(bytes.data());
+      around.launch.window_bytes = bytes.size();
+      around.worker.shared_base = around.launch.window_base + kBytes;  // where the window begins
+      const auto run_at = [&](std::int64_t at) {
+        Lanes addresses{};
+        for (std::size_t lane = 0; lane < 32; ++lane)
+          addresses[lane] = reinterpret_cast<std::uint64_t>(bytes.data()) +
+                            static_cast<std::uint64_t>(kEnd + at) + lane * 4;
+        add.run({addresses, filled(1)}, 0xffffffffu, around);
+      };
+      const auto are_all = [&](std::uint32_t value) {
+        bool same = true;
+        for (std::int64_t lane = 0; lane < 32; ++lane) {
+          std::uint32_t now = 0;
+          std::memcpy(&now, bytes.data() + kEnd + from + lane * 4, 4);
+          same = same && now == value;
+        }
+        return same;
+      };
+      run_at(1024);  // opens the window
+      run_at(from);
+      CHECK(are_all(gathered ? 0 : 1));
+      apply_all_pending(around.worker);
+      CHECK(are_all(1));
+    }
+  }
+}
+
 TEST_CASE("accesses after gathered updates see them") {
   struct Case {
     Operation access;
