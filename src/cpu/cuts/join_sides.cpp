@@ -102,7 +102,7 @@ class Merger {
     if (!facts) return false;  // analyse_uncut reports errors
     assumed_ = std::move(facts->assumed);
     data_branch_.resize(count);
-    for (BlockId test = first; test < count; ++test)
+    for (BlockId test = 0; test < count; ++test)
       data_branch_[test] = !function_.blocks[test].insts.empty() && terminator(test).op == Op::cond_br &&
                            analysis::depends_on_data(function_, facts->patterns, terminator(test).args[0]);
     return true;
@@ -125,6 +125,7 @@ class Merger {
       const std::vector<Value>& insts = function_.blocks[side].insts;
       for (const Value value : std::span(insts).first(insts.size() - 1)) {
         const ir::Inst& inst = function_[value];
+        if (inst.op == Op::constant) continue;
         if (!ir::has_trait(inst.op, 'q') || is_assumed(value)) return false;
         sum += words(inst);
       }

@@ -20,7 +20,9 @@ constexpr std::size_t kMaxInsts = 256;
 /// A loop with one gather costs as much in lockstep as lane by lane.
 constexpr unsigned kMinGathers = 2;
 /// An estimate: a gather of 32 elements takes about as long as four other operations take lane by lane.
-constexpr unsigned kMaxOtherPerGather = 4;
+/// Without AVX-512, vectors save less: theirs are half as wide, spilled more often, and have no 64-bit
+/// products.
+constexpr unsigned max_other_per_gather(Isa isa) { return isa == Isa::avx512 ? 4 : 8; }
 /// Divisions, roots and approximations: vectors compute them much faster than scalars.
 constexpr unsigned kSlowWeight = 8;
 
@@ -155,8 +157,8 @@ class Loop : public Region {
   bool allows_lanes_in_turn() const { return divergent_ && Region::allows_lanes_in_turn(); }
 
   /// `patterns`: those of the version in which the lanes would run in lockstep.
-  bool is_profitable(const std::vector<LanePattern>& patterns) const {
-    return leaves_by_data(patterns) && gathers_most(patterns) && !chases_pointers();
+  bool is_profitable(const std::vector<LanePattern>& patterns, Isa isa) const {
+    return leaves_by_data(patterns) && gathers_most(patterns, isa) && !chases_pointers();
   }
 
   LaneLoop found() const {
@@ -220,7 +222,7 @@ class Loop : public Region {
     });
   }
 
-  bool gathers_most(const std::vector<LanePattern>& patterns) const {
+  bool gathers_most(const std::vector<LanePattern>& patterns, Isa isa) const {
     unsigned gathers = 0, others = 0;
     for (const ir::BlockId block : blocks_)
       for (const ir::Value value : function_.blocks[block].insts) {
@@ -232,7 +234,7 @@ class Loop : public Region {
         else if (inst.op != ir::Op::phi && !inst.args.empty())
           ++others;
       }
-    return gathers >= kMinGathers && others <= kMaxOtherPerGather * gathers;
+    return gathers >= kMinGathers && others <= max_other_per_gather(isa) * gathers;
   }
 
   /// True if a load's address follows from what it loaded in an earlier iteration.
@@ -361,7 +363,7 @@ std::vector<LaneLoop> join_neighbours(const ir::Function& function, const Analys
 }  // namespace
 
 std::vector<LaneLoop> find_lane_loops(const ir::Function& function, const Analysis& masked,
-                                      const std::vector<LanePattern>* lockstep) {
+                                      const std::vector<LanePattern>* lockstep, Isa isa) {
   std::vector<LaneLoop> result;
   std::vector<bool> taken(masked.loops.size(), false);
   for (std::size_t i = 0; i < masked.loops.size(); ++i) {
@@ -369,7 +371,7 @@ std::vector<LaneLoop> find_lane_loops(const ir::Function& function, const Analys
     taken[i] = each.parent != ir::kNone && taken[each.parent];
     const Loop loop(function, masked, each);
     if (taken[i] || loop.size() > kMaxInsts || !loop.allows_lanes_in_turn()) continue;
-    if (lockstep != nullptr && !loop.is_profitable(*lockstep)) continue;
+    if (lockstep != nullptr && !loop.is_profitable(*lockstep, isa)) continue;
     taken[i] = true;
     result.push_back(loop.found());
   }
@@ -399,8 +401,8 @@ void find_lanes_in_turn(ir::Function& function, Plan& plan, const Specialisation
   plan.lane_loop.assign(function.blocks.size(), ir::kNone);
   if (plan.dispatched || plan.gang.width > 1 || plan.masked.loops.empty()) return;
   const std::vector<LanePattern>& lockstep = (plan.has_full ? plan.full : plan.masked).patterns;
-  plan.lane_loops =
-      find_lane_loops(function, plan.masked, specialisation.lanes_in_turn ? nullptr : &lockstep);
+  plan.lane_loops = find_lane_loops(function, plan.masked, specialisation.lanes_in_turn ? nullptr : &lockstep,
+                                    specialisation.isa);
   if (plan.lane_loops.empty()) return;
   plan.lane = facts_of_one_lane(plan.masked);
   for (std::uint32_t i = 0; i < plan.lane_loops.size(); ++i)

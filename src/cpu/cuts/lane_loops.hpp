@@ -40,7 +40,7 @@ struct LaneLoop {
 /// `lockstep`: the patterns of the version in which the lanes would otherwise run. Null: the last two are not
 /// asked for, nor a reason in the data.
 std::vector<LaneLoop> find_lane_loops(const ir::Function& function, const analysis::Analysis& masked,
-                                      const std::vector<analysis::LanePattern>* lockstep);
+                                      const std::vector<analysis::LanePattern>* lockstep, Isa isa);
 
 /// The facts about the values of one lane while it runs alone: all are the same in "all" lanes. The result
 /// has no structure (blocks, loops).

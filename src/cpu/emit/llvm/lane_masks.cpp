@@ -46,7 +46,8 @@ class LaneMasks {
     for (llvm::Instruction& inst : llvm::make_early_inc_range(llvm::instructions(function_))) {
       if (!is_packed(inst)) continue;
       for (const unsigned bits : {32u, 64u})
-        if (const std::vector<llvm::Use*> uses = chosen_by(inst, bits); !uses.empty()) replace(inst, uses, bits);
+        if (const std::vector<llvm::Use*> uses = chosen_by(inst, bits); !uses.empty())
+          replace(inst, uses, bits);
     }
     llvm::RecursivelyDeleteTriviallyDeadInstructionsPermissive(replaced_);
   }

@@ -86,12 +86,20 @@ class VectorInterpreter {
     return lanes;
   }
 
+  /// An operand with its sign.
+  static std::uint64_t extended(const llvm::Instruction& inst, std::uint64_t number) {
+    const std::uint64_t sign = std::uint64_t{1} << (width_of(inst.getOperand(0)) - 1);
+    return (number ^ sign) - sign;
+  }
+
   static std::uint64_t computed(const llvm::Instruction& inst, const std::vector<std::uint64_t>& of) {
     switch (inst.getOpcode()) {
       case llvm::Instruction::Add:
         return cut(of[0] + of[1], width_of(&inst));
       case llvm::Instruction::Mul:
         return cut(of[0] * of[1], width_of(&inst));
+      case llvm::Instruction::And:
+        return of[0] & of[1];
       case llvm::Instruction::Or:
         return of[0] | of[1];
       case llvm::Instruction::Xor:
@@ -105,7 +113,14 @@ class VectorInterpreter {
         return of[0];
       case llvm::Instruction::Trunc:
         return cut(of[0], width_of(&inst));
-      case llvm::Instruction::ICmp:  // tests compare by `ult` only
+      case llvm::Instruction::SExt:
+        return cut(extended(inst, of[0]), width_of(&inst));
+      case llvm::Instruction::ICmp:  // tests compare by `ult` and `slt` only
+        if (llvm::cast<llvm::ICmpInst>(inst).isSigned())
+          return static_cast<std::int64_t>(extended(inst, of[0])) <
+                         static_cast<std::int64_t>(extended(inst, of[1]))
+                     ? 1
+                     : 0;
         return of[0] < of[1] ? 1 : 0;
       case llvm::Instruction::Select:
         return of[0] != 0 ? of[1] : of[2];

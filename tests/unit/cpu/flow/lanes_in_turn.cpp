@@ -115,14 +115,14 @@ struct UnrolledRows : Rows {
   }
 };
 
-std::vector<cuts::LaneLoop> found_loops(const IrBuilder& b, bool any_cost = false) {
+std::vector<cuts::LaneLoop> found_loops(const IrBuilder& b, bool any_cost = false, Isa isa = Isa::avx512) {
   Specialisation specialisation;
   specialisation.block = {256, 1, 1};
   const ir::Module module = b.module();
   const auto safe =
       analysis::analyse(module, module.functions[0], specialisation, analysis::Assumption::safe);
   REQUIRE(safe.has_value());
-  return cuts::find_lane_loops(module.functions[0], *safe, any_cost ? nullptr : &safe->patterns);
+  return cuts::find_lane_loops(module.functions[0], *safe, any_cost ? nullptr : &safe->patterns, isa);
 }
 
 std::size_t lane_loops(const IrBuilder& b, bool any_cost = false) { return found_loops(b, any_cost).size(); }
@@ -161,6 +161,23 @@ TEST_CASE("loops whose lanes run together, or would gain nothing, stay as they a
             return result;
           });
         }) == 0);
+}
+
+TEST_CASE("a gather is worth more operations without AVX-512") {
+  const auto count = [](int operations, Isa isa) {
+    Rows r;
+    r.loop([&](Value i, Value sum) {
+      Value result = r.b.add(r.element(r.x, i), r.element(r.column, i));
+      for (int n = 0; n < operations; ++n) result = r.b.xor_(result, sum);
+      return result;
+    });
+    return found_loops(r.b, false, isa).size();
+  };
+  for (const Isa isa : {Isa::baseline, Isa::avx2}) {
+    CHECK(count(3, isa) == 1);
+    CHECK(count(12, isa) == 0);
+  }
+  CHECK(count(3, Isa::avx512) == 0);
 }
 
 TEST_CASE("loops that do more than compute and load cannot be run lane by lane") {
