@@ -117,8 +117,22 @@ class Merger {
     return inst.op == Op::imul ? registers * registers : registers;
   }
 
+  /// True for comparisons with constants, and decisions that have one, but for tests of single bits. Most are
+  /// tests for rare cases, as of logf(x) for infinity, on which the lanes agree and which processors foresee.
+  /// Without the branch, all around it becomes one block, in which LLVM's scheduler lengthens live ranges.
+  bool tests_for_constant(Value condition) const {
+    const ir::Inst& inst = function_[condition];
+    const auto is = [&](Op op) {
+      return std::ranges::any_of(inst.args, [&](Value value) { return function_[value].op == op; });
+    };
+    if (inst.op == Op::icmp || inst.op == Op::fcmp) return is(Op::constant) && !is(Op::and_);
+    return (inst.op == Op::and_ || inst.op == Op::or_ || inst.op == Op::xor_) &&
+           std::ranges::any_of(inst.args, [&](Value part) { return tests_for_constant(part); });
+  }
+
   /// True if the sides contain few operations, all of them quick, and nothing that full code assumes.
-  bool is_quick(BlockId test) const {
+  bool is_quick(BlockId test) {
+    if (tests_for_constant(terminator(test).args[0])) return false;
     const std::vector<BlockId>& sides = function_.blocks[test].succs;
     std::size_t sum = 0;
     for (const BlockId side : sides) {

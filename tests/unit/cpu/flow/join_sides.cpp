@@ -163,11 +163,12 @@ enum class Side {
   division,      ///< a division
   load,          ///< an element is loaded
   assumed,       ///< a widening, of a number that full code assumes not to wrap
+  rare,          ///< a sum, behind a comparison with a constant
   known_branch,  ///< of a branch that follows from the thread's index
 };
-constexpr Side kSides[] = {Side::sum,         Side::decision,   Side::both,        Side::nested,
-                           Side::long_nested, Side::three_ways, Side::many,        Side::division,
-                           Side::load,        Side::assumed,    Side::known_branch};
+constexpr Side kSides[] = {Side::sum,         Side::decision,   Side::both, Side::nested,
+                           Side::long_nested, Side::three_ways, Side::many, Side::division,
+                           Side::load,        Side::assumed,    Side::rare, Side::known_branch};
 
 std::uint32_t item(std::uint32_t i) { return i * 2654435761u >> 28; }
 
@@ -179,7 +180,10 @@ ir::Module branch_on_data(Side which) {
   const Value own = b.zext(Type::i64, b.shl(b.global_index(), 2));
   const Value a = b.load(Type::i32, b.add(in, own)), c = b.load(Type::i32, b.add(in, own), Space::global, 4);
   const Value greater = b.icmp(Icmp::ugt, a, c);
-  b.cond_br(which == Side::known_branch ? b.icmp(Icmp::ult, b.tid(), b.i32(5)) : greater, taken, other);
+  Value condition = greater;
+  if (which == Side::known_branch) condition = b.icmp(Icmp::ult, b.tid(), b.i32(5));
+  if (which == Side::rare) condition = b.icmp(Icmp::eq, a, b.i32(3));
+  b.cond_br(condition, taken, other);
   b.at(taken);
   Value left = a;
   if (which == Side::decision) left = b.i1(true);
@@ -201,7 +205,7 @@ ir::Module branch_on_data(Side which) {
   if (which == Side::nested || which == Side::long_nested) {
     const auto inner = b.block(), empty = b.block(), end = b.block();
     for (int i = 0; which == Side::long_nested && i < 20; ++i) right = b.xor_(b.mul(right, b.i32(3)), a);
-    b.cond_br(b.icmp(Icmp::ult, c, b.i32(8)), inner, empty);
+    b.cond_br(b.icmp(Icmp::ult, c, b.xor_(a, b.i32(5))), inner, empty);
     b.at(inner);
     const Value less = b.sub(right, b.i32(50));
     b.br(end);
@@ -212,7 +216,7 @@ ir::Module branch_on_data(Side which) {
   }
   if (which == Side::three_ways) {
     const auto one = b.block(), two = b.block();
-    b.cond_br(b.icmp(Icmp::ult, c, b.i32(8)), one, two);
+    b.cond_br(b.icmp(Icmp::ult, c, b.xor_(a, b.i32(5))), one, two);
     b.at(one);
     third = b.sub(right, b.i32(50));
     third_from = one;
@@ -233,7 +237,7 @@ ir::Module branch_on_data(Side which) {
 
 std::uint32_t computed(Side which, std::uint32_t thread, std::uint32_t i, std::uint32_t start) {
   const std::uint32_t a = item(i), c = item(i + 1), sum = c + 100;
-  const bool taken = which == Side::known_branch ? thread < 5 : a > c;
+  const bool taken = which == Side::known_branch ? thread < 5 : which == Side::rare ? a == 3 : a > c;
   if (which == Side::decision) return a > c || a == c ? a : c;
   if (which == Side::both) return a > c && a > 9 ? a : c;
   if (taken) return a;
@@ -242,9 +246,9 @@ std::uint32_t computed(Side which, std::uint32_t thread, std::uint32_t i, std::u
   switch (which) {
     case Side::nested:
     case Side::three_ways:
-      return c < 8 ? sum - 50 : sum;
+      return c < (a ^ 5) ? sum - 50 : sum;
     case Side::long_nested:
-      return c < 8 ? mixed - 50 : mixed;
+      return c < (a ^ 5) ? mixed - 50 : mixed;
     case Side::many:
       return mixed;
     case Side::division:
@@ -254,6 +258,7 @@ std::uint32_t computed(Side which, std::uint32_t thread, std::uint32_t i, std::u
     case Side::assumed:
       return static_cast<std::uint32_t>(std::int64_t{static_cast<std::int32_t>(start + thread)} >> 1);
     case Side::sum:
+    case Side::rare:
     case Side::known_branch:
     case Side::decision:
     case Side::both:
