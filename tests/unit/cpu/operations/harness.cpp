@@ -472,7 +472,9 @@ void check_elementwise(const Operation& operation, const Reference& expected,
     rows.emplace_back();
     for (const Input& input : operation.inputs) {
       const std::uint32_t width = ir::bit_size(input.type);
-      rows.back().push_back(random() & (width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1));
+      std::uint64_t bits = random() & (width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1);
+      if (input.sat) bits %= bits_of(1.0f) + 1;  // the bits of floats grow with them
+      rows.back().push_back(input.pattern.constant.value_or(bits));
     }
   }
   const std::function<bool(std::uint64_t, std::uint64_t)> equal = [](std::uint64_t a, std::uint64_t b) {
