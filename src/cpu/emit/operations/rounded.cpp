@@ -2,12 +2,7 @@
 #include "cpu/emit/operations/rounded.hpp"
 
 #include <llvm/IR/IntrinsicsX86.h>
-#include <llvm/Support/Casting.h>
 
-#include <cmath>
-#include <optional>
-
-#include "cpu/emit/operations/real.hpp"
 #include "cpu/emit/operations/vectors.hpp"
 
 namespace quern::cpu::emit {
@@ -77,45 +72,11 @@ Value* with_helper(Operands& o, RoundedOp op, llvm::ArrayRef<Value*> args, ir::R
   return result;
 }
 
-/// The number that all lanes hold, if it is a constant.
-std::optional<double> constant_number(Value* value) {
-  const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
-  if (constant != nullptr && value->getType()->isVectorTy()) constant = constant->getSplatValue();
-  const auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
-  if (number == nullptr || !number->getType()->isFloatTy()) return std::nullopt;
-  return number->getValueAPF().convertToFloat();
-}
-
-/// x * y + z of f32 where x is one of 0 .. 1, and y and z are constants of which z has at least four times
-/// the magnitude: so expf() finds the power of two. The sum to nearest differs from z by at most a third of
-/// it, so that z - sum is exact (Sterbenz, "Floating-Point Computation", 1974). One more fma then has the
-/// sign of the sum's error, and that of +0 if there is none.
-bool is_near_constant(const Operands& o, RoundedOp op, llvm::ArrayRef<Value*> args) {
-  if (op != RoundedOp::fma || o.inst.op != ir::Op::ffma || !o.context.function()[o.inst.args[0]].attr.sat)
-    return false;
-  const std::optional<double> y = constant_number(args[1]), z = constant_number(args[2]);
-  return y && z && std::abs(*y) <= std::abs(*z) / 4 && std::abs(*z) >= 0x1p-125 && std::abs(*z) <= 0x1p126;
-}
-
-Value* near_constant(Operands& o, llvm::ArrayRef<Value*> args, ir::Rounding rounding) {
-  llvm::IRBuilder<>& b = o.b;
-  const bool negative = *constant_number(args[2]) < 0;
-  const bool down = rounding == ir::Rounding::rm || (rounding == ir::Rounding::rz && !negative);
-  Value* const sum = fused_multiply_add(o.context, args[0], args[1], args[2]);
-  Value* const rest = down ? b.CreateFSub(args[2], sum) : b.CreateFSub(sum, args[2]);
-  Value* const error = fused_multiply_add(o.context, down ? args[0] : b.CreateFNeg(args[0]), args[1], rest);
-  Value* const beyond = b.CreateAShr(as_bits(o, error), 31);  // -1: the sum is beyond the exact one
-  Value* const word = as_bits(o, sum);
-  return from_bits(o, down == negative ? b.CreateSub(word, beyond) : b.CreateAdd(word, beyond),
-                   sum->getType());
-}
-
 }  // namespace
 
 Value* rounded_arithmetic(Operands& o, RoundedOp op, llvm::ArrayRef<Value*> args, ir::Rounding rounding) {
-  if (has_embedded_rounding(o)) return with_embedded_rounding(o, op, args, rounding);
-  return is_near_constant(o, op, args) ? near_constant(o, args, rounding)
-                                       : with_helper(o, op, args, rounding);
+  return has_embedded_rounding(o) ? with_embedded_rounding(o, op, args, rounding)
+                                  : with_helper(o, op, args, rounding);
 }
 
 bool has_embedded_rounding(const Operands& o) { return o.isa() == Isa::avx512 && o.is_vector(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic with a rounding mode other than to nearest: embedded rounding on AVX-512; on other processors
-// the sign of the error where that is short, else a helper that switches MXCSR.
+// Arithmetic with a rounding mode other than to nearest: embedded rounding on AVX-512; on other processors a
+// helper that switches MXCSR.
 #pragma once
 
 #include "cpu/emit/helpers/helpers.hpp"
