@@ -8,14 +8,6 @@
 namespace quern::bench::QUERN_NATIVE_VARIANT {
 namespace {
 
-template <bool kPast, class V, class T>
-inline void put(T* to, V value) {
-  if constexpr (kPast)
-    stream<V>(to, value);
-  else
-    store<V>(to, value);
-}
-
 /// Three planes fit in the second cache.
 template <bool kPast>
 void jacobi_planes(Arrays arrays, Part part) {

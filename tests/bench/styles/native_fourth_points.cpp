@@ -74,7 +74,7 @@ void density(Arrays arrays, Part part) {
 
 namespace {
 
-/// What the stations have in common for all places.
+/// Holds what is computed once for each station, and serves all places.
 struct Stations {
   double latitude[kStations], longitude[kStations], cosine[kStations];
   explicit Stations(Arrays arrays) {

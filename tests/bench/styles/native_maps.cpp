@@ -24,21 +24,6 @@ void polynomial(Arrays arrays, Part part) {
 
 namespace {
 
-Floats widen(const std::uint16_t* from) {
-#if defined(__AVX512F__)
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-#else
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-#endif
-}
-void narrow(std::uint16_t* to, Floats value) {
-#if defined(__AVX512F__)
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtps_ph(value, 0));
-#else
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(value, 0));
-#endif
-}
-
 float normal_cdf(float x) {
   const float k = 1.0f / (1.0f + 0.2316419f * std::fabs(x));
   const float polynomial =
@@ -53,7 +38,7 @@ void half_axpy(Arrays arrays, Part part) {
   const std::uint16_t* x = array<std::uint16_t>(arrays, 0);
   std::uint16_t* y = array<std::uint16_t>(arrays, 1);
   for (std::size_t i = part.begin * 1024; i < part.end * 1024; i += kLanes)
-    narrow(y + i, kSlope * widen(x + i) + widen(y + i));
+    store(y + i, narrow(kSlope * widen(load<Halves>(x + i)) + widen(load<Halves>(y + i))));
 }
 
 void half_gemv(Arrays arrays, Part part) {
@@ -63,7 +48,8 @@ void half_gemv(Arrays arrays, Part part) {
     const std::uint16_t* line = matrix + row * kHalfSide;
     Floats sums[4]{};
     for (std::size_t i = 0; i < kHalfSide; i += 4 * kLanes)
-      for (int k = 0; k < 4; ++k) sums[k] += widen(line + i + k * kLanes) * widen(x + i + k * kLanes);
+      for (int k = 0; k < 4; ++k)
+        sums[k] += widen(load<Halves>(line + i + k * kLanes)) * widen(load<Halves>(x + i + k * kLanes));
     y[row] = sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
   }
 }

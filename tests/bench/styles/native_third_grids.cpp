@@ -9,15 +9,6 @@ namespace {
 typedef std::uint8_t Cells __attribute__((ext_vector_type(4 * QUERN_LANES)));
 typedef std::uint8_t Flags __attribute__((ext_vector_type(QUERN_LANES)));
 
-/// Stores past the caches, or through them.
-template <bool kPast, class V, class T>
-inline void put(T* to, V value) {
-  if constexpr (kPast)
-    stream<V>(to, value);
-  else
-    store<V>(to, value);
-}
-
 inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 inline Floats smaller(Floats a, Floats b) { return a < b ? a : b; }
 

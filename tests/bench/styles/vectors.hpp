@@ -46,6 +46,33 @@ inline void stream(T* to, V value) {
   __builtin_nontemporal_store(value, reinterpret_cast<V*>(to));
 }
 
+/// Stores past the caches, or through them.
+template <bool kPast, class V, class T>
+inline void put(T* to, V value) {
+  if constexpr (kPast)
+    stream<V>(to, value);
+  else
+    store<V>(to, value);
+}
+
+/// The bits of f16.
+typedef std::uint16_t Halves __attribute__((ext_vector_type(QUERN_LANES)));
+
+inline Floats widen(Halves bits) {
+#if defined(__AVX512F__)
+  return _mm512_cvtph_ps((__m256i)bits);
+#else
+  return _mm256_cvtph_ps((__m128i)bits);
+#endif
+}
+inline Halves narrow(Floats value) {
+#if defined(__AVX512F__)
+  return (Halves)_mm512_cvtps_ph(value, 0);
+#else
+  return (Halves)_mm256_cvtps_ph(value, 0);
+#endif
+}
+
 inline float sum(Floats v) {
 #if defined(__AVX512F__)
   return _mm512_reduce_add_ps(v);
