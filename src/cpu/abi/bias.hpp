@@ -17,8 +17,8 @@ inline constexpr std::uint64_t kBiasRegionBytes = std::uint64_t{1} << kBiasRegio
 inline constexpr std::uint64_t kNoOwner = 0;
 inline constexpr std::uint64_t kNoTag = 1;  ///< no entry has this value
 
-/// What emitted code reads of the table: the entry of the region of an address is
-/// owners[(address >> kBiasRegionBits) & mask].
+/// Emitted code reads the table through this: owners[(address >> kBiasRegionBits) & mask] is the entry of the
+/// region of an address.
 struct BiasView {
   const std::uint64_t* owners = &kNoOwner;
   std::uint64_t mask = 0;

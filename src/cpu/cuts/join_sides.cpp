@@ -16,6 +16,7 @@
 // atomic operations.
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>
@@ -94,9 +95,7 @@ class Merger {
              (stores_to_shared(test) || is_quick(test));
     };
     const auto count = static_cast<BlockId>(function_.blocks.size());
-    BlockId first = 0;
-    while (first < count && !may_be_replaced(first)) ++first;
-    if (first == count) return false;
+    if (std::ranges::none_of(std::views::iota(BlockId{0}, count), may_be_replaced)) return false;
     auto facts =
         analysis::analyse(*plan_.module, function_, specialisation_, analysis::Assumption::optimistic);
     if (!facts) return false;  // analyse_uncut reports errors

@@ -154,7 +154,8 @@ void chain(int signal, siginfo_t* info, void* context) {
   chain_frame = outer_frame;
 }
 
-/// For signals that an instruction of the thread caused, and those of others.
+/// Handles the signals that are no stop requests: faults of kernels, calls of survive(), and the signals of
+/// others.
 [[gnu::noinline]] void handle_fault(int signal, siginfo_t* info, void* context) {
   KernelRun* run = current_run;
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;

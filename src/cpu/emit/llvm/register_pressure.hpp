@@ -8,7 +8,8 @@
 
 namespace quern::cpu::emit {
 
-/// Of one call of a function without its callees, by LLVM's estimate of how often blocks run.
+/// Counts the instructions that one call of a function executes, without those of its callees. LLVM estimates
+/// how often blocks run.
 struct SpillCount {
   double instructions = 0;
   double spills = 0;  ///< instructions that store or load a spilled register
