@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How values change from a block to the next one.
+// Checks what the analysis says about how values change from a block to the next one.
 #include "cpu/analysis/block_step.hpp"
 
 #include "testing.hpp"

@@ -85,7 +85,7 @@ TEST_CASE("neighbours that all blocks update are gathered, and those of one bloc
   CHECK(with_places(of_thread + "add.u32 %r3, %r3, %r1;" + update) == "g0n");
   CHECK(with_places(of_thread + of_row + "mad.lo.u32 %r3, %r4, 64, %r3;" + update) == "b");
   CHECK(with_places(of_thread + "mov.u32 %r4, %ctaid.x; mad.lo.u32 %r3, %r4, 64, %r3;" + update) == "b");
-  // Where the block's number is data, nothing is known.
+  // The analysis knows nothing where the block's number is data.
   CHECK(with_places("ld.global.nc.u32 %r3, [%rd5];" + update) == "- g0");
   // A loop over more elements than there are threads.
   CHECK(with_places(of_thread + "again:" + update + R"(

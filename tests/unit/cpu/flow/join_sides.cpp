@@ -151,7 +151,7 @@ TEST_CASE("a conditional exchange in shared memory gives the same elements in ev
   }
 }
 
-/// What the threads compute behind a branch on an element.
+/// Describes what the threads compute behind a branch on an element.
 enum class Side {
   sum,           ///< a sum
   decision,      ///< whether a second comparison holds, as `a > b || (a == b && i < j)` has it

@@ -122,10 +122,10 @@ TEST_CASE("fma of a fraction and two constants of which one is much greater is r
       check_elementwise({.op = Op::ffma,
                          .type = Type::f32,
                          .attr = {.rounding = rounding},
-                         .inputs = {{.type = Type::f32, .sat = true},
+                         .inputs = {{Type::f32},
                                     {Type::f32, uniform_constant(bits_of(y))},
                                     {Type::f32, uniform_constant(bits_of(z))}}},
-                        reference, {fractions(y), {bits_of(y)}, {bits_of(z)}});
+                        reference, {fractions(y), {bits_of(y)}, {bits_of(z)}}, same_f32);
     }
 }
 

@@ -222,7 +222,7 @@ ir::Module module_of(const Operation& operation, analysis::Analysis& analysis) {
   function.kernel = true;
   function.params = operation.params;
   for (const Input& input : operation.inputs) {
-    function.insts.push_back({.op = ir::Op::arg, .type = input.type, .attr = {.sat = input.sat}});
+    function.insts.push_back({.op = ir::Op::arg, .type = input.type});
     analysis.patterns.push_back(input.pattern);
     analysis.residues.emplace_back();
   }
@@ -472,8 +472,8 @@ void check_elementwise(const Operation& operation, const Reference& expected,
     rows.emplace_back();
     for (const Input& input : operation.inputs) {
       const std::uint32_t width = ir::bit_size(input.type);
-      std::uint64_t bits = random() & (width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1);
-      if (input.sat) bits %= bits_of(1.0f) + 1;  // the bits of floats grow with them
+      const std::uint64_t bits =
+          random() & (width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1);
       rows.back().push_back(input.pattern.constant.value_or(bits));
     }
   }

@@ -23,7 +23,6 @@ using Lanes = std::array<std::uint64_t, 32>;
 struct Input {
   ir::Type type = ir::Type::i32;
   analysis::LanePattern pattern{.kind = analysis::LanePatternKind::varying};
-  bool sat = false;  ///< the values are of 0 .. 1
 };
 
 /// One operation and the patterns of its operands and result.
