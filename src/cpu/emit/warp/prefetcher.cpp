@@ -27,6 +27,9 @@ constexpr std::uint64_t kBlocksAheadBytes = std::uint64_t{16} << 10;
 constexpr std::uint64_t kMostBlocksAhead = 8;
 /// Strides of a grid that are prefetched in a loop. Measured: 16 is better than 8 or 32.
 constexpr std::uint64_t kStridesAhead = 16;
+/// Bytes from one iteration to the next that the processor does not detect as a walk through the lines
+/// between.
+constexpr std::int64_t kLeastGappedStride = 512;
 /// The code prefetches one iteration ahead where lanes have parted, since such an iteration takes long.
 constexpr std::uint64_t kPartedRoundsAhead = 1;
 
@@ -198,12 +201,16 @@ void Prefetcher::emit(ir::Value load) {
     if (full() && !body_.serial) emit_for_next_block(load, *walk, lanes);
     return;
   }
-  const RoundLength length = round_length(loop);
   const std::optional<Advance> stride = advance_of(walk->moving, loop, kMaxDepth);
   if (!stride || stride->amount == nullptr) return;
-  // Strides known at compile time are short. The processor detects them itself if iterations are short, too.
+  RoundLength length = round_length(loop);
+  // The processor detects short strides itself if iterations are short, too, and nothing lies between them.
   const bool no_long_operation = length == RoundLength::none || length == RoundLength::few;
-  if (no_long_operation && llvm::isa<llvm::Constant>(stride->amount)) return;
+  if (const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(stride->amount);
+      no_long_operation && known != nullptr) {
+    if (!leaves_gaps(load, loop, known->getSExtValue() * walk->scale)) return;
+    length = RoundLength::few;  // the next warps, which read what lies between, need that soon
+  }
   const bool parted = !full() || body_.serial;
   const std::uint64_t rounds =
       parted ? kPartedRoundsAhead : rounds_ahead(length, body_.gang.width, stride->copies);
@@ -211,6 +218,19 @@ void Prefetcher::emit(ir::Value load) {
       code_.CreateMul(stride->amount, code_.getInt64(rounds * static_cast<std::uint64_t>(walk->scale)));
   ahead = code_.CreateAdd(code_.CreateAdd(base_of(address), ahead), code_.getInt64(inst(load).imm));
   prefetch(ahead, walk->lanes, lanes, length == RoundLength::none && !parted ? Cache::second : Cache::first);
+}
+
+/// True if the loads of an iteration of the loop, from the address of `load`, are no more than half of the
+/// bytes that the iteration advances by: a row that the warps of a block read side by side, each of them to
+/// its end.
+bool Prefetcher::leaves_gaps(ir::Value load, std::uint32_t loop, std::int64_t stride) const {
+  std::size_t lines = 0;
+  for (const ir::BlockId id : facts().loops[loop].blocks)
+    for (const ir::Value other : function_->blocks[id].insts)
+      if (inst(other).op == ir::Op::load && inst(other).args[0] == inst(load).args[0])
+        lines += whole_lines(other);
+  const auto read = static_cast<std::int64_t>(lines) * kLineBytes;
+  return std::abs(stride) >= std::max(kLeastGappedStride, 2 * read);
 }
 
 /// The lines of as many bytes as a warp loads.

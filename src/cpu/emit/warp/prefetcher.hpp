@@ -51,6 +51,7 @@ class Prefetcher : private BodyPart {
   bool has_rows();
   std::uint64_t blocks_ahead();
   bool is_short(std::uint32_t loop);
+  bool leaves_gaps(ir::Value load, std::uint32_t loop, std::int64_t stride) const;
   RoundLength round_length(std::uint32_t loop);
   /// The amount that an iteration of a loop adds to a value.
   struct Advance {
