@@ -262,6 +262,76 @@ TEST_CASE("floats become half and bfloat16 numbers in every rounding mode") {
   check(table);
 }
 
+// Operations on both halves of words, which are computed in memory order; each half is compared with exact
+// arithmetic.
+TEST_CASE("pairs of halves are computed as their halves are") {
+  if (!ready()) return;
+  const Module module = cuda_test::session().load_cuda(R"(
+    #include <cuda_fp16.h>
+    extern "C" __global__ void k(const __half2* a, const __half2* b, const __half2* c, const float* by, float same, __half2* out, int n) {
+      const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return;
+      const float2 x = __half22float2(a[i]), y = __half22float2(b[i]);
+      out[i] = __hfma2(a[i], b[i], c[i]);
+      out[n + i] = __hfma2(c[0], b[i], a[i]);
+      out[2 * n + i] = __floats2half2_rn(__fmaf_rn(x.x, same, y.x), __fmaf_rn(x.y, same, y.y));
+      out[3 * n + i] = __floats2half2_rn(__fmul_rn(x.x, by[i]), __fmul_rn(x.y, by[i]));
+      const __half2 sum = __hadd2(a[i], c[i]);
+      out[4 * n + i] = sum;
+      out[5 * n + i] = __hmul2(__lowhigh2highlow(sum), b[i]);
+    })");
+  const Kernel kernel = module.kernel("k");
+  constexpr std::uint32_t kCount = 2000;  // full warps and one that is not
+  const std::vector<Bits> special = values(kHalf);
+  std::uint32_t seed = 1;
+  const auto half = [&] {
+    const std::uint32_t random = mixed(seed++);
+    // Numbers near each other make sums that are halfway between two halves.
+    return static_cast<std::uint32_t>(random >> 30 == 0   ? special[(random >> 8) % special.size()]
+                                      : random >> 30 == 1 ? random >> 8 & 0xffff
+                                                          : 0x3800 + (random >> 8 & 0x8fff));
+  };
+  std::vector<std::uint32_t> a(kCount), b(kCount), c(kCount);
+  for (auto* const words : {&a, &b, &c})
+    for (std::uint32_t& word : *words) word = half() | half() << 16;
+  std::vector<float> by(kCount);
+  for (float& factor : by) factor = static_cast<float>(mixed(seed++) % 2000) / 64 - 15;
+  const float same = 1.0f / 3;
+  auto out = cuda_test::session().to_device(std::vector<std::uint32_t>(std::size_t{6} * kCount));
+  kernel({.grid = 8, .block = 256})(cuda_test::session().to_device(a), cuda_test::session().to_device(b),
+                                    cuda_test::session().to_device(c), cuda_test::session().to_device(by),
+                                    same, out, std::int32_t{kCount});
+  const auto got = out.copy_to_host();
+  const auto number = [](std::uint32_t word, int which) {
+    return narrow_value(ir::Type::f16, word >> 16 * which & 0xffff);
+  };
+  const auto exact = [](ir::Op op, double x, double y, double z) {
+    return narrow_exact(ir::Type::f16, op, x, y, z);
+  };
+  const auto rounded = [](float x) { return round_narrow(ir::Type::f16, static_cast<double>(x)); };
+  std::size_t wrong = 0;
+  for (std::uint32_t i = 0; i < kCount; ++i)
+    for (const int which : {0, 1}) {
+      const double x = number(a[i], which), y = number(b[i], which), z = number(c[i], which);
+      const auto narrow_x = static_cast<float>(x), narrow_y = static_cast<float>(y);
+      const auto other_sum = exact(ir::Op::fadd, number(a[i], 1 - which), number(c[i], 1 - which), 0);
+      const std::uint64_t expected[] = {exact(ir::Op::ffma, x, y, z),
+                                        exact(ir::Op::ffma, number(c[0], which), y, x),
+                                        rounded(std::fma(narrow_x, same, narrow_y)),
+                                        rounded(narrow_x * by[i]),
+                                        exact(ir::Op::fadd, x, z, 0),
+                                        exact(ir::Op::fmul, narrow_value(ir::Type::f16, other_sum), y, 0)};
+      for (std::uint32_t row = 0; row < 6; ++row) {
+        const std::uint32_t bits = got[row * kCount + i] >> 16 * which & 0xffff;
+        const bool both_nan = (bits & 0x7fff) > 0x7c00 && (expected[row] & 0x7fff) > 0x7c00;
+        if (bits == expected[row] || both_nan) continue;
+        ++wrong;
+        CHECK_MESSAGE(wrong > 10, "row ", row, ", word ", i, ", half ", which, ": ", bits, ", not ",
+                      expected[row]);
+      }
+    }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("floats become 8-bit numbers and back, as cuda_fp8.h has it") {
   Table table{.includes = "#include <cuda_fp8.h>\n", .type = "float", .values = interesting_floats()};
   for (const double x :

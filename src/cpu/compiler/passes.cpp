@@ -172,6 +172,7 @@ std::span<const Pass> pass_list() {
       {"combine_instructions", Form::llvm, &llvm<emit::combine_instructions>, kGoodLevel},
       {"remove_dead_code", Form::llvm, &llvm<emit::remove_dead_code>, kQuickLevel},
       {"simplify_control_flow_again", Form::llvm, &llvm<emit::simplify_control_flow>, kGoodLevel},
+      {"keep_halves_packed", Form::llvm, &llvm<emit::keep_halves_packed>, kGoodLevel},
       {"check_bases", Form::llvm, &check_bases, kGoodLevel},
       {"share_checks", Form::llvm, &llvm<emit::share_checks>, kGoodLevel},
       {"reduce_loop_strength", Form::llvm, &llvm<emit::reduce_loop_strength>, kGoodLevel},

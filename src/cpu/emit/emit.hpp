@@ -56,6 +56,7 @@ Expected<void> join_halves(LlvmCode& code);              ///< of permuted 64-bit
 Expected<void> compose_shuffles(LlvmCode& code);         ///< chains of permutations (compose_shuffles.hpp)
 Expected<void> combine_instructions(LlvmCode& code);     ///< InstCombine
 Expected<void> remove_dead_code(LlvmCode& code);         ///< ADCE
+Expected<void> keep_halves_packed(LlvmCode& code);       ///< of 32-bit words (packed_halves.hpp)
 Expected<void> check_bases(LlvmCode& code);   ///< of indexed addresses, in wide windows (check_bases.hpp)
 Expected<void> share_checks(LlvmCode& code);  ///< of near addresses (share_checks.hpp)
 Expected<void> reduce_loop_strength(LlvmCode& code);     ///< LoopStrengthReduce

@@ -31,6 +31,7 @@
 #include "cpu/emit/llvm/mask_words.hpp"
 #include "cpu/emit/llvm/masked_ternlog.hpp"
 #include "cpu/emit/llvm/narrow_accesses.hpp"
+#include "cpu/emit/llvm/packed_halves.hpp"
 #include "cpu/emit/llvm/prefetch_masked.hpp"
 #include "cpu/emit/llvm/promote_slots.hpp"
 #include "cpu/emit/llvm/share_checks.hpp"
@@ -143,6 +144,16 @@ Expected<void> combine_instructions(LlvmCode& code) {
 }
 
 Expected<void> remove_dead_code(LlvmCode& code) { return run_on_functions(code, llvm::ADCEPass()); }
+
+Expected<void> keep_halves_packed(LlvmCode& code) {
+  code.forget_analyses();
+  const llvm::MCSubtargetInfo& target = *code.machine.getMCSubtargetInfo();
+  const bool sorts = target.checkFeatures("+avx2") && !target.checkFeatures("+avx512bw");
+  return for_each_function(code, [&](llvm::Function& function) {
+    keep_halves_packed(function);
+    if (sorts) sort_halves(function);
+  });
+}
 
 Expected<void> check_bases(LlvmCode& code) {
   code.forget_analyses();

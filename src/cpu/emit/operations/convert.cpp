@@ -212,7 +212,7 @@ Value* to_format(Operands& o, Value* value, ir::Rounding rounding) {
   if (o.inst.type == ir::Type::f32) return is_double ? double_to_float(o, value, rounding) : value;
   Value* const single = is_double ? narrow_to_odd_float(o, value) : value;
   Value* const narrow = narrow_from_float(o, single, o.inst.type, rounding);
-  return o.inst.type == ir::Type::f16 ? with_canonical_nan(o, narrow, single) : narrow;
+  return o.inst.type == ir::Type::f16 ? with_canonical_nan(o, narrow) : narrow;
 }
 
 Value* convert_real(Operands& o) {

@@ -29,11 +29,10 @@ Value* output(Operands& o, Value* value) {
   if (o.inst.attr.relu) value = clamp_negative(o, value);
   if (o.inst.attr.sat) value = saturate(o, value);
   if (is_narrow(o.inst.type)) {
-    Value* const wide = value;
-    value = narrow_from_float(o, wide, o.inst.type, ir::Rounding::rn);
+    value = narrow_from_float(o, value, o.inst.type, ir::Rounding::rn);
     // PTX ISA: "the result is canonical NaN" for min, max and .relu
     const bool canonical = o.inst.attr.relu || o.inst.op == ir::Op::fmin || o.inst.op == ir::Op::fmax;
-    if (canonical && o.inst.type == ir::Type::f16) value = with_canonical_nan(o, value, wide);
+    if (canonical && o.inst.type == ir::Type::f16) value = with_canonical_nan(o, value);
   }
   return o.inst.attr.ftz ? flush_subnormals(o, value) : value;
 }
@@ -74,20 +73,21 @@ Value* reciprocal(Operands& o) {
   return output(o, rounded_arithmetic(o, RoundedOp::div, {one, x}, o.inst.attr.rounding));
 }
 
-/// p + c; an inexact sum is rounded to odd. Its error e (exact by Knuth's TwoSum) gives the direction.
+/// p + c; an inexact sum is rounded to odd. Its error e (exact by Knuth's TwoSum) gives the direction: if the
+/// sum is farther from zero than p + c, the float before it is what p + c is cut to, otherwise the sum itself
+/// is.
 Value* odd_sum(Operands& o, Value* p, Value* c) {
   llvm::IRBuilder<>& b = o.b;
   Value* const sum = b.CreateFAdd(p, c);
   Value* const c_part = b.CreateFSub(sum, p);
   Value* const error = b.CreateFAdd(b.CreateFSub(p, b.CreateFSub(sum, c_part)), b.CreateFSub(c, c_part));
-  Value* const zero = real(sum->getType(), 0.0);
   Value* const word = as_bits(o, sum);
-  Value* const one = bits(word->getType(), 1);
-  Value* const even = b.CreateICmpEQ(b.CreateAnd(word, one), bits(word->getType(), 0));
-  Value* const same_sign = b.CreateICmpEQ(b.CreateFCmpOGT(error, zero), b.CreateFCmpOGT(sum, zero));
-  Value* const moved = b.CreateAdd(word, b.CreateSelect(same_sign, one, bits(word->getType(), ~0ull)));
-  Value* const inexact = b.CreateFCmpONE(error, zero);
-  return from_bits(o, b.CreateSelect(b.CreateAnd(even, inexact), moved, word), sum->getType());
+  llvm::Type* const type = word->getType();
+  Value* const inexact = b.CreateFCmpONE(error, real(sum->getType(), 0.0));
+  Value* const signs = b.CreateXor(word, as_bits(o, error));
+  Value* const farther = b.CreateAShr(signs, width_of(type) - 1);  // -1: the error has the other sign
+  Value* const cut = b.CreateAdd(word, b.CreateAnd(farther, b.CreateSExt(inexact, type)));
+  return from_bits(o, b.CreateOr(cut, b.CreateZExt(inexact, type)), sum->getType());
 }
 
 /// x * y + z; an inexact result is rounded to odd: one of the two floats around it, which follow each other,

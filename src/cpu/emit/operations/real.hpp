@@ -15,9 +15,8 @@ inline bool is_narrow(ir::Type type) { return type == ir::Type::f16 || type == i
 llvm::Value* widen_to_float(Operands& o, llvm::Value* value, ir::Type from);
 /// Converts float to the bits of a half or bfloat, with rounding mode `rounding`.
 llvm::Value* narrow_from_float(Operands& o, llvm::Value* value, ir::Type to, ir::Rounding rounding);
-/// Returns `narrow`, or the canonical NaN 0x7fff if `wide` is a NaN: the processor's conversion to half keeps
-/// payloads.
-llvm::Value* with_canonical_nan(Operands& o, llvm::Value* narrow, llvm::Value* wide);
+/// Replaces any NaN of a half by the canonical NaN 0x7fff: the processor's conversion to half keeps payloads.
+llvm::Value* with_canonical_nan(Operands& o, llvm::Value* narrow);
 /// Replaces any NaN of a float by the canonical NaN 0x7fffffff.
 llvm::Value* canonical_float(Operands& o, llvm::Value* value);
 /// Converts double to float, rounding inexact results to odd. A second rounding, to a format of at most 22

@@ -42,12 +42,19 @@ class VectorInterpreter {
     return width == 64 ? number : number & ((std::uint64_t{1} << width) - 1);
   }
 
+  /// 1 for a scalar.
+  static unsigned lane_count(const llvm::Value* value) {
+    const auto* const type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+    return type == nullptr ? 1 : type->getNumElements();
+  }
+
   Lanes lanes_of(const llvm::Value* value) {
     const auto* const constant = llvm::dyn_cast<llvm::Constant>(value);
     if (constant == nullptr) return values_.at(value);
+    if (const auto* const scalar = llvm::dyn_cast<llvm::ConstantInt>(constant))
+      return {scalar->getZExtValue()};
     Lanes lanes;
-    const unsigned count = llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements();
-    for (unsigned lane = 0; lane < count; ++lane) {
+    for (unsigned lane = 0; lane < lane_count(value); ++lane) {
       const auto* const number = llvm::dyn_cast<llvm::ConstantInt>(constant->getAggregateElement(lane));
       lanes.push_back(number == nullptr ? std::nullopt : std::optional(number->getZExtValue()));
     }
@@ -57,8 +64,7 @@ class VectorInterpreter {
   Lanes loaded(const llvm::Instruction& inst) {
     const std::uint64_t number = llvm::cast<llvm::Argument>(inst.getOperand(0))->getArgNo();
     Lanes lanes;
-    const unsigned count = llvm::cast<llvm::FixedVectorType>(inst.getType())->getNumElements();
-    for (std::uint64_t lane = 0; lane < count; ++lane)
+    for (std::uint64_t lane = 0; lane < lane_count(&inst); ++lane)
       lanes.emplace_back(cut((1000 * (number + 1) + lane) * 0x9e3779b97f4a7c15, width_of(&inst)));
     return lanes;
   }
@@ -76,12 +82,33 @@ class VectorInterpreter {
         lanes.push_back(from < 0 ? std::nullopt : both[static_cast<std::size_t>(from)]);
       return lanes;
     }
+    if (llvm::isa<llvm::InsertElementInst>(inst)) {
+      lanes = operands[0];
+      lanes[*operands[2][0]] = operands[1][0];
+      return lanes;
+    }
+    if (llvm::isa<llvm::BitCastInst>(inst)) return cast(operands[0], width_of(inst.getOperand(0)), inst);
     for (std::size_t lane = 0; lane < operands[0].size(); ++lane) {
       std::vector<std::uint64_t> numbers;
       for (const Lanes& operand : operands)
         if (operand[lane]) numbers.push_back(*operand[lane]);
       lanes.push_back(numbers.size() == operands.size() ? std::optional(computed(inst, numbers))
                                                         : std::nullopt);
+    }
+    return lanes;
+  }
+
+  /// The same bits as elements of another width, the lowest first.
+  static Lanes cast(const Lanes& from, unsigned width, const llvm::Instruction& inst) {
+    const unsigned to = width_of(&inst);
+    Lanes lanes(lane_count(&inst), 0);
+    for (unsigned bit = 0; bit < to * lanes.size(); ++bit) {
+      const std::optional<std::uint64_t>& source = from[bit / width];
+      std::optional<std::uint64_t>& target = lanes[bit / to];
+      if (!source)
+        target = std::nullopt;
+      else if (target)
+        *target |= (*source >> bit % width & 1) << bit % to;
     }
     return lanes;
   }
@@ -109,7 +136,6 @@ class VectorInterpreter {
       case llvm::Instruction::LShr:
         return of[0] >> of[1];
       case llvm::Instruction::ZExt:
-      case llvm::Instruction::BitCast:
         return of[0];
       case llvm::Instruction::Trunc:
         return cut(of[0], width_of(&inst));
