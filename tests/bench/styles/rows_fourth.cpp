@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fourth set: twelve kernels of language models, of DNA, of graphs, of hashes, of grids, of points.
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "sizes_fourth.hpp"
@@ -12,8 +11,6 @@ namespace quern::bench {
 using enum Dtype;
 
 namespace {
-
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 Fill doubles(double low, double high, std::size_t salt) {
   return fill_of<double>([=](std::size_t i) { return low + (high - low) * unit(i + (salt << 32)); });
@@ -111,16 +108,16 @@ std::vector<Row> language_rows() {
       {"rms_norm", "RMS norm of halves with a residual", "fourth/language.cu", "rms_norm", kTokens, 256, 0,
        {in(float16, hidden, halves(-1, 1)), in(float16, hidden, halves(2, -2)), in(float16, kHidden, halves(0.5, 1.5)),
        out(float16, hidden), out(float16, hidden, {.error = 1e-3}), count(kHidden), number(float32, kRmsEpsilon)},
-       kTokens, {QUERN_BOTH(rms_norm), QUERN_BOTH(rms_norm_stored)}, reference::rms_norm, kTokens, kNoLimit},
+       kTokens, {QUERN_BOTH(rms_norm), QUERN_BOTH(rms_norm_stored)}, reference::rms_norm, kTokens, 4},
       {"gemv_q4", "4-bit weights times a vector, dp4a", "fourth/language.cu", "gemv_q4", kQuantRows / 4, 128, 0,
        {in(uint32, 4 * groups, words()), in(float16, groups, halves(0.005, 0.015)),
        in(int8, kQuantWidth, fill_of<std::int8_t>(activation)), in(float32, kQuantGroups, fill_of<float>(activation_scale)),
        in(float32, kQuantGroups, activation_sums()), out(float32, kQuantRows, {.error = 1e-4}), count(kQuantGroups)},
-       kQuantRows, {QUERN_BOTH(gemv_q4)}, reference::gemv_q4, kQuantRows, kNoLimit},
+       kQuantRows, {QUERN_BOTH(gemv_q4)}, reference::gemv_q4, kQuantRows, 4},
       {"route", "softmax and the four largest of 64", "fourth/language.cu", "route", kRouted / 4, 128, 0,
        {in(float32, kRouted * kExperts, floats(-4, 4)), out(float32, kRouted * kChosen, {.error = 1e-6}),
        out(int32, kRouted * kChosen), count(kRouted)}, kRouted / 16, {QUERN_BOTH(route)}, reference::route,
-       kRouted / 16, kNoLimit},
+       kRouted / 16, 3.5},
   };
   // clang-format on
 }
@@ -132,18 +129,18 @@ std::vector<Row> sequence_rows() {
   return {
       {"minimizers", "minimizers of DNA, windows in shared memory", "fourth/sequences.cu", "minimizers", kWindows / 256,
        256, 0, {in(uint8, kStrand, strand()), out(uint32, kWindows)}, kWindows / 1024, {QUERN_BOTH(minimizers)},
-       reference::minimizers, kWindows / 1024, kNoLimit},
+       reference::minimizers, kWindows / 1024, 4},
       {"barcodes", "edit distances by Myers' bit vectors", "fourth/sequences.cu", "barcodes", kReads / 128, 128, 0,
        {in(uint8, kBarcode, fill_of<std::uint8_t>(barcode)), in(uint8, kReads * kRead, reads()), out(int32, kReads),
-       out(int32, kReads), count(kReads)}, kReads / 32, {QUERN_BOTH(barcodes)}, reference::barcodes, 64, kNoLimit},
+       out(int32, kReads), count(kReads)}, kReads / 32, {QUERN_BOTH(barcodes)}, reference::barcodes, 64, 3},
       {"bfs_level", "breadth-first level, queue of a block", "fourth/graphs.cu", "bfs_level", kFrontier / 128, 128, 0,
        {in(int32, kGraphNodes + 1, fill_with(begins)), in(int32, edges, ints(0, extent(kGraphNodes))),
        in(int32, kFrontier, fill_with(frontier())), count(kFrontier), number(int32, kLevel),
        state(int32, kGraphNodes, distances()), out(int32, kGraphNodes, {.any_order = true}), state(int32, 1)},
-       kFrontier / 64, {QUERN_BOTH(bfs_level)}, reference::bfs_level, kFrontier / 64, kNoLimit},
+       kFrontier / 64, {QUERN_BOTH(bfs_level)}, reference::bfs_level, kFrontier / 64, 4.5},
       {"keccak", "Keccak-256 of pairs of hashes", "fourth/keccak.cu", "keccak", kPairsHashed / 128, 128, 0,
        {in(uint64, 8 * kPairsHashed, fill_of<std::uint64_t>(mixed)), out(uint64, 4 * kPairsHashed), count(kPairsHashed)},
-       kPairsHashed / 8, {QUERN_BOTH(keccak), QUERN_BOTH(keccak_scalar)}, reference::keccak, 1024, kNoLimit},
+       kPairsHashed / 8, {QUERN_BOTH(keccak), QUERN_BOTH(keccak_scalar)}, reference::keccak, 1024, 2},
   };
   // clang-format on
 }
@@ -157,15 +154,15 @@ std::vector<Row> grid_rows() {
       {"jacobi3", "7-point stencil in 3 dimensions, planes", "fourth/jacobi.cu", "jacobi3", {kSpaceX / 32, kSpaceY / 8},
        {32, 8}, 0, {in(float32, space, floats(-1, 1)), out(float32, space, {.error = 1e-6}), count(kSpaceX),
        count(kSpaceY), count(kSpaceZ), number(float32, kCentreWeight), number(float32, kSideWeight)}, kSpaceZ,
-       {QUERN_BOTH(jacobi3), QUERN_BOTH(jacobi3_stored)}, reference::jacobi3, kSpaceZ, kNoLimit},
+       {QUERN_BOTH(jacobi3), QUERN_BOTH(jacobi3_stored)}, reference::jacobi3, kSpaceZ, 13},
       {"py_bilateral", "bilateral filter 5 x 5 in Python", "fourth/idioms.py", "bilateral",
        {kNoisySide / 16, kNoisySide / 16}, {16, 16}, 0, {in(float32, noisy, floats(0, 1)),
        in(float32, taps, space_weights()), number(float32, kRangeScale), out(float32, noisy, {.error = 1e-5})},
-       kNoisySide, {QUERN_BOTH(bilateral)}, reference::bilateral, kNoisySide, kNoLimit},
+       kNoisySide, {QUERN_BOTH(bilateral)}, reference::bilateral, kNoisySide, 4.5},
       {"py_dct", "JPEG's transform 8 x 8 in Python", "fourth/idioms.py", "dct", {kDctWidth / 8, kDctHeight / 8}, {8, 8},
        0, {in(uint8, photo, photograph()), in(float32, eight, cosines()), in(float32, eight, divisors()),
        out(int16, photo, {.fraction = 5e-4})}, kDctHeight / 8, {QUERN_BOTH(dct)}, reference::dct, kDctHeight / 8,
-       kNoLimit},
+       5.5},
   };
   // clang-format on
 }
@@ -178,12 +175,12 @@ std::vector<Row> point_rows() {
       {"py_density", "density of particles in cells in Python", "fourth/idioms.py", "density",
        static_cast<unsigned>((fluid + 127) / 128), 128, 0, {in(float32, Shape{extent(fluid), 3}, particles(begins)),
        in(int32, kFluidCells + 1, fill_with(begins)), number(float32, kReach), number(float32, kMass),
-       out(float32, fluid, {.error = 1e-5})}, kFluidSide, {QUERN_BOTH(density)}, reference::density, 2, kNoLimit},
+       out(float32, fluid, {.error = 1e-5})}, kFluidSide, {QUERN_BOTH(density)}, reference::density, 2, 12},
       {"py_nearest", "nearest station on the globe in Python", "fourth/idioms.py", "nearest", kPlacesFound / 128, 128, 0,
        {in(float64, kPlacesFound, doubles(-60, 60, 0)), in(float64, kPlacesFound, doubles(-180, 180, 1)),
        in(float64, kStations, doubles(-60, 60, 2)), in(float64, kStations, doubles(-180, 180, 3)),
        out(int32, kPlacesFound, {.fraction = 1e-3}), out(float64, kPlacesFound, {.error = 1e-9})}, kPlacesFound / 32,
-       {QUERN_BOTH(nearest)}, reference::nearest, kPlacesFound / 32, kNoLimit, bench::fast::nearest_by_square},
+       {QUERN_BOTH(nearest)}, reference::nearest, kPlacesFound / 32, 4.5, bench::fast::nearest_by_square},
   };
   // clang-format on
 }
