@@ -29,6 +29,7 @@ void give_up_gang(Plan& plan) {
   plan.gang = {};
   plan.parts.assign(plan.parts.size(), false);
   plan.serial.clear();
+  plan.lockstep.clear();
 }
 
 /// Used if the cuts have invalidated the assumptions of the optimistic analysis: full code cannot use it.
@@ -71,7 +72,7 @@ std::vector<bool> find_masked_needed(const Plan& plan) {
   std::vector<bool> needed(blocks.size(), false);
   std::vector<ir::BlockId> open;
   for (const ir::BlockId id : plan.full.order)
-    if (divergent(plan, id) || !plan.tested[id].empty())
+    if ((divergent(plan, id) && !plan.runs_region_alone(id)) || !plan.tested[id].empty())
       open.insert(open.end(), blocks[id].succs.begin(), blocks[id].succs.end());
   for (const LaneLoop& loop : plan.lane_loops) open.push_back(loop.header());
   while (!open.empty()) {
@@ -96,6 +97,7 @@ bool leaves_wait(const Plan& plan, ir::BlockId id) {
 bool worth_reentering(const Plan& plan, ir::BlockId id, const Specialisation& specialisation) {
   const Analysis& facts = plan.dispatched ? plan.full : plan.masked;
   const ir::Block& block = plan.function->blocks[id];
+  if (plan.gang.width <= 1 && !plan.lockstep.empty() && !plan.lockstep[id]) return false;
   if (plan.dispatched && (!plan.full_needed[id] || id == 0 || leaves_wait(plan, id)))
     return plan.full_needed[id];
   if (!plan.masked_needed[id] || !plan.full_needed[id]) return false;
@@ -170,13 +172,21 @@ Expected<void> analyse_full(ir::Function& function, Plan& plan, const Specialisa
   return {};
 }
 
-void find_serial_code(ir::Function& function, Plan& plan, const Specialisation&) {
-  if (plan.gang.width <= 1) return;
-  plan.serial = find_serial_regions(function, plan.full, plan.gang, plan.tested);
-  for (const ir::BlockId id : plan.full.order)
-    if (plan.serial[id].join == ir::kNone && !plan.parts[id] &&
-        !leave_together(function, plan.full.patterns, plan.gang, id))
-      return give_up_gang(plan);
+void find_serial_code(ir::Function& function, Plan& plan, const Specialisation& specialisation) {
+  if (plan.dispatched || !plan.has_full) return;
+  KnownLanes known(function, plan.full.patterns, specialisation);
+  const auto find = [&] {
+    plan.serial = find_serial_regions(function, plan.full, plan.gang, plan.tested, &known);
+  };
+  find();
+  const auto parts_unprepared = [&](ir::BlockId id) {
+    return plan.serial[id].join == ir::kNone && !plan.parts[id] &&
+           !leave_together(function, plan.full.patterns, plan.gang, id);
+  };
+  if (plan.gang.width > 1 && std::ranges::any_of(plan.full.order, parts_unprepared)) {
+    give_up_gang(plan);
+    find();
+  }
   plan.lockstep = find_lockstep_blocks(function, plan.serial);
 }
 

@@ -177,7 +177,8 @@ void cut_where_gangs_part(ir::Function& function, Plan& plan, const Specialisati
   if (plan.gang.width <= 1) return;
   const Analysis& facts = plan.uncut;
   const auto blocks = static_cast<ir::BlockId>(function.blocks.size());
-  const std::vector<SerialRegion> regions = find_serial_regions(function, facts, plan.gang, plan.tested);
+  const std::vector<SerialRegion> regions =
+      find_serial_regions(function, facts, plan.gang, plan.tested, nullptr);
   const std::vector<std::uint32_t> reads = count_reads(function);
   for (ir::BlockId id = 0; id < blocks; ++id) {
     const bool together = leave_together(function, facts.patterns, plan.gang, id);

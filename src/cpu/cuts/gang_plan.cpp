@@ -65,7 +65,7 @@ class Splits {
         facts_(facts),
         gang_(gang),
         regions_(find_serial_regions(function, facts, gang,
-                                     std::vector<std::vector<ir::Value>>(function.blocks.size()))),
+                                     std::vector<std::vector<ir::Value>>(function.blocks.size()), nullptr)),
         data_branches_(find_data_branches(function, facts)),
         waits_in_loops_(has_barriers_in_loops(function, facts)) {}
 

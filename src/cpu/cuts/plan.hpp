@@ -55,9 +55,11 @@ struct Plan {
   GangPlan gang;
   /// by BlockId: it has only a terminator, at which the warps of a gang may diverge
   std::vector<bool> parts;
-  /// by BlockId of a branch: the blocks that the warps of a gang run one after another; empty without gangs
+  /// by BlockId of a branch: the blocks that the warps of a gang run one after another; without gangs, those
+  /// that full code runs with some of the lanes. Empty without full code.
   std::vector<SerialRegion> serial;
-  /// by BlockId: the gang has code for the block in which its warps are in lockstep; empty without gangs
+  /// by BlockId: the gang has code for the block in which its warps are in lockstep; without gangs, full code
+  /// has the block outside of such regions. Empty without full code.
   std::vector<bool> lockstep;
 
   /// Lanes may wait for each other: the dispatcher runs the masked version, and full code contains no
@@ -77,6 +79,11 @@ struct Plan {
   /// by BlockId: the last block of the loop around it whose iterations may run without lanes
   /// (eager_loops.hpp), or ir::kNone
   std::vector<ir::BlockId> eager;
+
+  /// True if full code of one warp runs the blocks behind this branch with some of the lanes.
+  bool runs_region_alone(ir::BlockId branch) const {
+    return gang.width <= 1 && !serial.empty() && serial[branch].join != ir::kNone;
+  }
 
   const analysis::Analysis& facts(Version version) const {
     return version == Version::full ? full : version == Version::masked ? masked : lane;

@@ -2,6 +2,7 @@
 #include "cpu/cuts/serial_regions.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "cpu/analysis/structure.hpp"
 #include "cpu/cuts/joint.hpp"
@@ -20,17 +21,19 @@ constexpr std::size_t kMaxSerialInsts = 1200;
 constexpr std::size_t kMaxAllSerialInsts = 5000;
 /// A value in this range is likely an index in the block.
 constexpr std::int64_t kMaxBlockIndex = 1023;
+constexpr std::uint32_t kAllLanes = 0xffffffffu;
 
 class Finder {
  public:
   Finder(const ir::Function& function, const Analysis& facts, const Analysis& shape, const GangPlan& gang,
-         const std::vector<std::vector<ir::Value>>& tests)
+         const std::vector<std::vector<ir::Value>>& tests, KnownLanes* known)
       : function_(function),
         facts_(facts),
         patterns_(facts.patterns),
         shape_(shape),
         gang_(gang),
-        tests_(tests) {}
+        tests_(tests),
+        known_(known) {}
 
   SerialRegion find(ir::BlockId branch) const {
     const ir::BlockId join = shape_.ipostdom[branch];
@@ -44,6 +47,8 @@ class Finder {
     }
     if (insts * gang_.width > kMaxSerialInsts) return {};
     region.all_lanes = find_all_lanes(branch, region.blocks);
+    if (known_ != nullptr) find_known_lanes(region, branch);
+    if (gang_.width <= 1) return is_for_one_warp(region, branch) ? region : SerialRegion{};
     find_joint(region, branch);
     const std::uint32_t loop = shape_.loop_of[branch];
     const bool leaves = !analysis::loop_contains(shape_, loop, join);
@@ -108,6 +113,44 @@ class Finder {
     return std::ranges::all_of(function_.blocks[id].insts, allowed);
   }
 
+  /// The lanes that may leave `id` to `successor`, if known: those with which the warp runs `id` are `lanes`.
+  std::uint32_t lanes_on_edge(ir::BlockId id, ir::BlockId successor, std::uint32_t lanes) const {
+    const ir::Inst& last = terminator(id);
+    if (std::has_single_bit(lanes) || !splits_lanes(id)) return lanes;
+    if (last.op != ir::Op::cond_br || function_.blocks[id].succs[0] == function_.blocks[id].succs[1])
+      return 0;
+    const std::uint32_t takes = known_->find(last.args[0], function_.blocks[id].succs[0] == successor);
+    return lanes == kAllLanes ? takes : 0;
+  }
+
+  /// A block has known lanes if it is entered with the same ones over each edge.
+  void find_known_lanes(SerialRegion& region, ir::BlockId branch) const {
+    std::vector<std::uint32_t> lanes(function_.blocks.size(), 0);
+    lanes[branch] = kAllLanes;
+    for (const ir::BlockId id : region.blocks) {
+      const std::vector<ir::BlockId>& preds = function_.blocks[id].preds;
+      const auto from = [&](ir::BlockId pred) { return lanes_on_edge(pred, id, lanes[pred]); };
+      const std::uint32_t first = id == branch ? 0 : from(preds[0]);
+      lanes[id] =
+          std::ranges::all_of(preds, [&](ir::BlockId pred) { return from(pred) == first; }) ? first : 0;
+      region.known_lanes.push_back(lanes[id]);
+    }
+  }
+
+  /// True if full code of one warp runs the region with lanes that are known at compile time, so that its
+  /// accesses need no masks. Masked code is as good for other lanes, and better in loops.
+  bool is_for_one_warp(const SerialRegion& region, ir::BlockId branch) const {
+    const auto is_beside = [&](ir::BlockId id) { return shape_.loop_of[id] == shape_.loop_of[branch]; };
+    if (!is_beside(region.join) || !std::ranges::all_of(region.blocks, is_beside)) return false;
+    bool any = false;
+    for (std::size_t i = 0; i < region.blocks.size(); ++i) {
+      const bool known = region.known_lanes[i] != 0;
+      if (!known && function_.blocks[region.blocks[i]].insts.size() > 1) return false;
+      any |= known;
+    }
+    return any;
+  }
+
   bool splits_lanes(ir::BlockId id) const {
     const ir::Inst& last = terminator(id);
     const bool chooses = last.op == ir::Op::cond_br || last.op == ir::Op::switch_br;
@@ -151,6 +194,7 @@ class Finder {
   const Analysis& shape_;
   const GangPlan& gang_;
   const std::vector<std::vector<ir::Value>>& tests_;
+  KnownLanes* const known_;
 };
 
 }  // namespace
@@ -159,16 +203,18 @@ bool leave_together(const ir::Function& function, const std::vector<LanePattern>
                     const GangPlan& gang, ir::BlockId block) {
   const ir::Inst& last = function[function.blocks[block].insts.back()];
   if (last.op != ir::Op::cond_br && last.op != ir::Op::switch_br) return true;
-  return gang.shared[last.args[0]] && patterns[last.args[0]].kind == LanePatternKind::uniform;
+  return (gang.width <= 1 || gang.shared[last.args[0]]) &&
+         patterns[last.args[0]].kind == LanePatternKind::uniform;
 }
 
 std::vector<SerialRegion> find_serial_regions(const ir::Function& function, const Analysis& facts,
                                               const GangPlan& gang,
-                                              const std::vector<std::vector<ir::Value>>& tests) {
+                                              const std::vector<std::vector<ir::Value>>& tests,
+                                              KnownLanes* known) {
   std::vector<SerialRegion> regions(function.blocks.size());
   Analysis shape;
   if (!analysis::find_structure(function, shape)) return regions;
-  const Finder finder(function, facts, shape, gang, tests);
+  const Finder finder(function, facts, shape, gang, tests, known);
   std::size_t total = 0;
   for (const ir::BlockId id : shape.order) {
     const bool chooses = function[function.blocks[id].insts.back()].op == ir::Op::cond_br;

@@ -4,6 +4,8 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include <bit>
+
 #include "cpu/emit/llvm/opaque.hpp"
 #include "cpu/emit/operations/vectors.hpp"
 
@@ -12,8 +14,13 @@ namespace quern::cpu::emit {
 using llvm::Value;
 namespace Intrinsic = llvm::Intrinsic;
 
+bool runs_few_known_lanes(Context& c) {
+  const auto* const lanes = llvm::dyn_cast<llvm::ConstantInt>(c.mask_bits());
+  return lanes != nullptr && std::popcount(lanes->getZExtValue()) <= kFewLanes;
+}
+
 LaneArray::LaneArray(Context& c, Value* vector) : type_(vector->getType()->getScalarType()) {
-  if (c.full())
+  if (c.full() || runs_few_known_lanes(c))
     vector_ = vector;
   else
     memory_ = spill(c, vector);
@@ -91,8 +98,10 @@ void for_running_lanes(Context& c, const Body& body) {
 }  // namespace
 
 void for_lanes(Context& c, const Body& body) {
-  if (!c.full()) return for_running_lanes(c, body);
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) body(c.builder().getInt64(lane));
+  if (!c.full() && !runs_few_known_lanes(c)) return for_running_lanes(c, body);
+  const std::uint64_t lanes = llvm::cast<llvm::ConstantInt>(c.mask_bits())->getZExtValue();
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    if ((lanes >> lane & 1) != 0) body(c.builder().getInt64(lane));
 }
 
 }  // namespace quern::cpu::emit

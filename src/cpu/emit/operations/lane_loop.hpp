@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code that processes the lanes of a warp one after the other, lowest first. If all lanes run, it is
-// straight-line code that extracts the values from their registers; otherwise a loop over the running lanes,
-// with the values in memory.
+// straight-line code that extracts the values from their registers, and also if few lanes run that are known
+// at compile time; otherwise a loop over the running lanes, with the values in memory.
 #pragma once
 
 #include <array>
@@ -11,6 +11,10 @@
 #include "cpu/emit/operations/address.hpp"
 
 namespace quern::cpu::emit {
+
+/// True if at most kFewLanes run, which are known at compile time.
+bool runs_few_known_lanes(Context& c);
+inline constexpr int kFewLanes = 4;
 
 /// A value by lane: a vector, or one scalar for all lanes.
 class LaneArray {

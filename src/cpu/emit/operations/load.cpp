@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "cpu/emit/operations/gathered_load.hpp"
+#include "cpu/emit/operations/lane_loop.hpp"
 #include "cpu/emit/operations/lanes.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
@@ -311,12 +312,31 @@ bool has_simple_segments(const Access& access) {
   return access.layout.kind == LayoutKind::segments && (access.count == 1 || !has_backwards(access.layout));
 }
 
+/// One scalar load for each element of the lanes that run, which are few and known at compile time.
+Elements load_known_lanes(const Access& access) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  LanePlaces places(access);
+  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), kWarpSize);
+  Elements elements(access.count, llvm::Constant::getNullValue(type));
+  for_lanes(c, [&](Value* lane) {
+    Value* const place = places.at(b, lane);
+    for (unsigned element = 0; element < access.count; ++element)
+      elements[element] = b.CreateInsertElement(
+          elements[element],
+          load_one(access, access.memory_type(), advance(c, place, element * access.element_step())), lane);
+  });
+  return elements;
+}
+
 Elements load_lanes(const Access& access) {
-  const bool unmasked = access.context.full(), vectors = unmasked || access.masks_natively();
+  const bool unmasked = access.context.full(), known = runs_few_known_lanes(access.context);
+  const bool vectors = unmasked || known || access.masks_natively();
   if (has_simple_segments(access)) {
     if (vectors) return load_segments(access, segment_starts(access), unmasked);
     if (may_read_pages(access)) return load_in_pages(access, access, nullptr);
   }
+  if (known) return load_known_lanes(access);
   if (access.layout.kind == LayoutKind::strided && access.count == 1 && unmasked && access.masks_natively())
     return load_strided(access);
   const Windows windows = access_windows(access);

@@ -2,6 +2,7 @@
 // Stores, with the same layouts as loads. If several running lanes write one address, PTX does not specify
 // which value remains; here it is that of the highest lane.
 #include "cpu/emit/operations/lane_by_lane.hpp"
+#include "cpu/emit/operations/lane_loop.hpp"
 #include "cpu/emit/operations/lanes.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
@@ -194,8 +195,26 @@ void store_windows(const Access& access, const Windows& windows) {
 
 // --- the instruction
 
+/// One scalar store for each element of the lanes that run, which are few and known at compile time.
+void store_known_lanes(const Access& access) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  std::vector<Value*> elements;
+  for (unsigned element = 0; element < access.count; ++element)
+    elements.push_back(lanes_of_element(access, element));
+  LanePlaces places(access);
+  for_lanes(c, [&](Value* lane) {
+    Value* const place = places.at(b, lane);
+    for (unsigned element = 0; element < access.count; ++element)
+      store_one(access, b.CreateExtractElement(elements[element], lane),
+                advance(c, place, element * access.element_step()));
+  });
+}
+
 void store_lanes(const Access& access, ir::Value store) {
-  if (can_store_segments(access)) return store_segments(access, store);
+  const bool known = runs_few_known_lanes(access.context);
+  if (can_store_segments(access) && (!known || access.masks_natively())) return store_segments(access, store);
+  if (known) return store_known_lanes(access);
   const Windows windows = access_windows(access);
   if (!windows.offsets.empty() && windows.distinct) return store_windows(access, windows);
   const std::optional<NearAccess> near = near_access(access);

@@ -160,6 +160,10 @@ class BodyPart {
   llvm::BasicBlock* make_block(const char* name) { return body_.make_block(name); }
 
   bool is_gang() const { return body_.is_gang(); }
+  /// True if full code at this branch runs the region behind it by SerialCode.
+  bool has_region(ir::BlockId branch) const {
+    return is_gang() ? plan_.serial[branch].join != ir::kNone : plan_.runs_region_alone(branch);
+  }
   bool is_shared(ir::Value value) const { return is_gang() && plan_.gang.shared[value]; }
   /// The warp that stores `value` for the current warp: warp 0 if the warps share the value.
   std::size_t warp_of(ir::Value value) const { return is_shared(value) ? 0 : body_.current; }

@@ -69,7 +69,7 @@ void FullCode::store_phis(ir::BlockId block, unsigned successor_index) {
 void FullCode::emit_cond_branch(ir::BlockId block) {
   const ir::Value condition = terminator(block).args[0];
   const cuts::BoundedBranch& bounded = plan_.bounded[block];
-  if (is_gang() && plan_.serial[block].join != ir::kNone && !plan_.serial[block].together) {
+  if (has_region(block) && !plan_.serial[block].together) {
     if (bounded.comparison != ir::kNone) for_each_warp(condition, [&] { instructions_.emit_one(condition); });
     return serial_.emit(block);
   }
@@ -320,7 +320,7 @@ llvm::Value* FullCode::widening_holds(ir::Value widening) {
 
 /// Emitted at the end of `block` if the full version cannot continue.
 void FullCode::leave(ir::BlockId block) {
-  if (is_gang() && plan_.serial[block].join != ir::kNone)
+  if (has_region(block))
     serial_.emit(block);
   else if (is_gang())
     gang_.split(block);

@@ -23,6 +23,11 @@ llvm::Value* Masks::bits_of(llvm::Value* lanes) {
   return registers_ ? lanes : builder_.CreateICmpSLT(lanes, llvm::Constant::getNullValue(type_));
 }
 
+llvm::Value* Masks::has(llvm::Value* lanes, unsigned lane) {
+  llvm::Value* one = builder_.CreateExtractElement(lanes, std::uint64_t{lane});
+  return registers_ ? one : builder_.CreateICmpSLT(one, builder_.getInt32(0));
+}
+
 llvm::Value* Masks::any(llvm::Value* lanes) {
   llvm::Value* word = registers_ ? word_of(lanes) : builder_.CreateOrReduce(lanes);
   return builder_.CreateICmpNE(word, builder_.getInt32(0));

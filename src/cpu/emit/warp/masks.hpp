@@ -22,8 +22,9 @@ class Masks {
 
   llvm::Value* lanes_of(llvm::Value* bits);
   llvm::Value* bits_of(llvm::Value* lanes);
-  llvm::Value* any(llvm::Value* lanes);    ///< i1
-  llvm::Value* every(llvm::Value* lanes);  ///< i1: all 32
+  llvm::Value* has(llvm::Value* lanes, unsigned lane);  ///< i1
+  llvm::Value* any(llvm::Value* lanes);                 ///< i1
+  llvm::Value* every(llvm::Value* lanes);               ///< i1: all 32
   llvm::Value* either(llvm::Value* a, llvm::Value* b);
   llvm::Value* both(llvm::Value* a, llvm::Value* b);
   llvm::Value* without(llvm::Value* a, llvm::Value* b);  ///< a and not b

@@ -2,6 +2,7 @@
 #include "cpu/emit/warp/serial_code.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <span>
 
 #include "cpu/emit/llvm/sites.hpp"
@@ -159,6 +160,16 @@ void SerialCode::run_lanes(llvm::Value* lanes) {
   body_.running.word = masks_.word_of(body_.running.bits);
 }
 
+/// The current warp runs with these lanes. Returns them in the representation of Masks.
+llvm::Value* SerialCode::run_known_lanes(std::uint32_t lanes) {
+  llvm::SmallVector<llvm::Constant*, kWarpSize> bits;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) bits.push_back(code_.getInt1((lanes >> lane & 1) != 0));
+  body_.running.bits = llvm::ConstantVector::get(bits);
+  body_.running.lanes = masks_.lanes_of(body_.running.bits);
+  body_.running.word = code_.getInt32(lanes);
+  return body_.running.lanes;
+}
+
 void SerialCode::run_warp(const EdgeList& first) {
   clear_others();
   for (const ir::BlockId id : region_->blocks) code_.CreateStore(masks_.none(), waiting(id));
@@ -178,18 +189,32 @@ void SerialCode::run_warp(const EdgeList& first) {
   code_.SetInsertPoint(end);
 }
 
+/// True if the block is empty, and not the end of a loop, which must not be repeated without lanes.
+bool SerialCode::only_leads_on(ir::BlockId block) const {
+  return function_->blocks[block].insts.size() == 1 && terminator(block).op == ir::Op::br &&
+         plan_.full.position[function_->blocks[block].succs[0]] > plan_.full.position[block];
+}
+
 void SerialCode::emit_block(std::size_t index, llvm::BasicBlock* end) {
   const ir::BlockId id = region_->blocks[index];
   llvm::BasicBlock* next = index + 1 < tests_.size() ? tests_[index + 1] : end;
   llvm::BasicBlock* run = llvm::BasicBlock::Create(code_.getContext(), "run", inputs_.function, next);
   code_.SetInsertPoint(tests_[index]);
   llvm::Value* lanes = code_.CreateLoad(masks_.type(), waiting(id));
-  code_.CreateCondBr(masks_.any(lanes), run, next);
+  const std::uint32_t known = region_->known_lanes[index];
+  if (known == 0 && !region_->all_lanes[index] && only_leads_on(id))
+    code_.CreateBr(run);  // with the lanes that wait, which may be none
+  else if (known != 0)
+    code_.CreateCondBr(masks_.has(lanes, static_cast<unsigned>(std::countr_zero(known))), run, next);
+  else
+    code_.CreateCondBr(masks_.any(lanes), run, next);
 
   values_.begin_block(Version::full, id, run);
   code_.CreateStore(masks_.none(), waiting(id));
   if (region_->all_lanes[index]) {
     lanes = masks_.all();
+  } else if (known != 0) {
+    lanes = run_known_lanes(known);
   } else {
     run_lanes(lanes);
   }

@@ -2,7 +2,8 @@
 // Code that the warps of a gang run one after another, from a branch at which they disagree to the block
 // where its paths meet (cuts::SerialRegion). The values are those of full code; the lanes are masked as in
 // MaskedCode where not all of a warp take the same edge: each block has a variable `waiting`, and is skipped
-// if that is empty.
+// if that is empty. Where the lanes are known at compile time, the mask is a constant: one of its lanes is
+// asked whether the block runs. The same for full code of one warp.
 #pragma once
 
 #include <utility>
@@ -41,7 +42,9 @@ class SerialCode : private BodyPart {
   void clear_others();
   void run_head(const std::vector<EdgeList>& first);
   void run_lanes(llvm::Value* lanes);
+  llvm::Value* run_known_lanes(std::uint32_t lanes);
   void run_warp(const EdgeList& first);
+  bool only_leads_on(ir::BlockId block) const;
   void emit_block(std::size_t index, llvm::BasicBlock* end);
   llvm::AllocaInst* waiting(ir::BlockId block);
 

@@ -99,7 +99,8 @@ void WarpBody::create_blocks() {
     const auto make = [&](const char* name) {
       return llvm::BasicBlock::Create(llvm(), name + std::to_string(id), inputs.function, inputs.done);
     };
-    const bool in_full = plan.full_needed[id] && (!body_.is_gang() || plan.lockstep[id]);
+    const bool has_regions = body_.is_gang() || (plan.gang.width <= 1 && !plan.lockstep.empty());
+    const bool in_full = plan.full_needed[id] && (!has_regions || plan.lockstep[id]);
     if (plan.has_full && in_full) body_.full_blocks[id] = make("full");
     if (plan.dispatched)
       body_.masked_blocks[id] = {nullptr, make("apart"), nullptr};

@@ -35,7 +35,7 @@ std::vector<SerialRegion> regions_of(const IrBuilder& b) {
   const cuts::GangPlan gang = cuts::choose_gang(function, *facts, of_block(kThreads), true);
   REQUIRE(gang.width == 8);
   const std::vector<std::vector<Value>> no_tests(function.blocks.size());
-  return cuts::find_serial_regions(function, *facts, gang, no_tests);
+  return cuts::find_serial_regions(function, *facts, gang, no_tests, nullptr);
 }
 
 Value word_at(IrBuilder& b, Value base, Value index) {
