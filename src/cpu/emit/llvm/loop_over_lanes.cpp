@@ -38,6 +38,8 @@ bool is_wide(const Value* value) {
   return bits == 1 || bits == 8 || bits == 16 || bits == 32 || bits == 64;
 }
 
+bool has_word_lanes(const Value* value) { return is_wide(value) && scalar_bits(value) == 64; }
+
 /// The mask that a word has as bits.
 bool is_mask_of_word(const Instruction& inst) {
   return llvm::isa<llvm::BitCastInst>(inst) && inst.getOperand(0)->getType()->isIntegerTy(kWarpSize);
@@ -145,11 +147,12 @@ class LoopOverLanes {
     return std::max(bits * lanes / register_bits_, 1u);
   }
 
-  /// As many as one register has for most of the values.
+  /// As many as one register has for the widest values: conversions between widths would need several.
   unsigned lanes_of(const Stretch& stretch) const {
-    const auto has_words = [](const Instruction* inst) { return scalar_bits(inst) == 64; };
-    const auto words = static_cast<std::size_t>(std::ranges::count_if(stretch.insts, has_words));
-    return std::max(register_bits_ / (2 * words > stretch.insts.size() ? 64 : 32), kFewestLanes);
+    const auto has_words = [](const Instruction* inst) {
+      return has_word_lanes(inst) || std::ranges::any_of(inst->operand_values(), &has_word_lanes);
+    };
+    return std::max(register_bits_ / (std::ranges::any_of(stretch.insts, has_words) ? 64 : 32), kFewestLanes);
   }
 
   bool is_used_outside(const Instruction& inst) const {
