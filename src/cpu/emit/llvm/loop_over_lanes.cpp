@@ -182,7 +182,7 @@ class LoopOverLanes {
       for (const Value* const user : inst->users())
         if (stretch_of_.lookup(user) == 0) loop += registers(inst, kWarpSize);
     }
-    return loop < whole;
+    return 4 * loop < 3 * whole;
   }
 
   /// The type of the lanes on the stack. Masks are words whose signs are the bits, as the processor's selects
