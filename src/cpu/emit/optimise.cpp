@@ -201,8 +201,7 @@ Expected<void> loop_over_lanes(LlvmCode& code) {
   if (target.checkFeatures("+avx512bw")) return {};
   const unsigned register_bits = target.checkFeatures("+avx2") ? 256 : 128;
   code.forget_analyses();
-  return for_each_function(code,
-                           [&](llvm::Function& function) { loop_over_lanes(function, register_bits); });
+  return for_each_function(code, [&](llvm::Function& function) { loop_over_lanes(function, register_bits); });
 }
 
 Expected<void> compute_masks_as_lanes(LlvmCode& code) {

@@ -51,7 +51,8 @@ Value* splat_of(Value* value) {
   const auto* const shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(value);
   if (shuffle == nullptr || !shuffle->isZeroEltSplat()) return nullptr;
   const auto* const insert = llvm::dyn_cast<llvm::InsertElementInst>(shuffle->getOperand(0));
-  const auto* const at = insert == nullptr ? nullptr : llvm::dyn_cast<llvm::ConstantInt>(insert->getOperand(2));
+  const auto* const at =
+      insert == nullptr ? nullptr : llvm::dyn_cast<llvm::ConstantInt>(insert->getOperand(2));
   return at != nullptr && at->isZero() ? insert->getOperand(1) : nullptr;
 }
 
@@ -59,7 +60,9 @@ Value* splat_of(Value* value) {
 bool is_lanewise(const Instruction& inst) {
   if (!is_wide(&inst)) return false;
   if (is_mask_of_word(inst)) return true;
-  const auto is_part = [](const Value* operand) { return is_wide(operand) || !operand->getType()->isVectorTy(); };
+  const auto is_part = [](const Value* operand) {
+    return is_wide(operand) || !operand->getType()->isVectorTy();
+  };
   if (const auto* const call = llvm::dyn_cast<llvm::CallInst>(&inst)) {
     const llvm::Intrinsic::ID id = call->getIntrinsicID();
     return id != llvm::Intrinsic::not_intrinsic && llvm::isTriviallyVectorizable(id) &&
@@ -157,7 +160,8 @@ class LoopOverLanes {
 
   bool is_used_outside(const Instruction& inst) const {
     const unsigned own = stretch_of_.lookup(&inst);
-    return std::ranges::any_of(inst.users(), [&](const Value* user) { return stretch_of_.lookup(user) != own; });
+    return std::ranges::any_of(inst.users(),
+                               [&](const Value* user) { return stretch_of_.lookup(user) != own; });
   }
 
   /// Compares the numbers of instructions.
@@ -217,8 +221,8 @@ class LoopOverLanes {
     return made;
   }
 
-  /// Where the value is on the stack. Values that no loop computes are stored when they are defined, constants
-  /// before each loop.
+  /// Where the value is on the stack. Values that no loop computes are stored when they are defined,
+  /// constants before each loop.
   Value* variable_of(Value* value) {
     llvm::AllocaInst*& known = variables_[value];
     if (known != nullptr) return known;
@@ -264,9 +268,9 @@ class LoopOverLanes {
   Value* part_of_call(llvm::CallInst& call, Loop& loop) {
     llvm::SmallVector<Value*, 4> args;
     for (Value* const arg : call.args()) args.push_back(part(arg, loop));
-    return loop.inside.CreateIntrinsic(llvm::FixedVectorType::get(call.getType()->getScalarType(), loop.lanes),
-                                       call.getIntrinsicID(), args,
-                                       llvm::isa<llvm::FPMathOperator>(call) ? &call : nullptr);
+    return loop.inside.CreateIntrinsic(
+        llvm::FixedVectorType::get(call.getType()->getScalarType(), loop.lanes), call.getIntrinsicID(), args,
+        llvm::isa<llvm::FPMathOperator>(call) ? &call : nullptr);
   }
 
   Value* compute_part(Instruction& inst, Loop& loop) {
@@ -288,7 +292,8 @@ class LoopOverLanes {
   void compute(Instruction& inst, Loop& loop) {
     if (auto* const whole = llvm::dyn_cast<llvm::StoreInst>(&inst)) {
       Value* const value = whole->getValueOperand();
-      store(loop.inside, part(value, loop), address(loop, inst.getOperand(1), stored_type(value)), loop.lanes);
+      store(loop.inside, part(value, loop), address(loop, inst.getOperand(1), stored_type(value)),
+            loop.lanes);
       return;
     }
     Value* const made = compute_part(inst, loop);
