@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a kernel may run as quick code before there is good code (docs/decisions/0050-quick-code-first.md),
-// by its instructions and those of all functions that it calls.
+// Whether a kernel may run as quick code before there is good code
+// (docs/decisions/0079-quick-code-in-loops.md), by its instructions and those of all functions that it calls.
 #pragma once
 
 #include <cstddef>
