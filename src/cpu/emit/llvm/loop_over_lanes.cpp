@@ -2,7 +2,7 @@
 #include "cpu/emit/llvm/loop_over_lanes.hpp"
 
 #include <llvm/ADT/DenseMap.h>
-#include <llvm/ADT/SetVector.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "cpu/abi/warp_size.hpp"
