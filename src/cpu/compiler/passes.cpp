@@ -93,6 +93,11 @@ Expected<void> check_bases(Compilation& c) {
   return c.specialisation.compact ? Expected<void>() : emit::check_bases(*c.llvm);
 }
 
+/// Good code keeps its vectors in registers.
+Expected<void> loop_over_lanes(Compilation& c) {
+  return c.specialisation.opt_level == kQuickLevel ? emit::loop_over_lanes(*c.llvm) : Expected<void>();
+}
+
 Expected<void> link_image(Compilation& c) {
   Expected<CodeImage> image = emit::link_image(*c.llvm, c.module, std::move(c.locations));
   if (!image) return std::move(image).errors();
@@ -179,6 +184,7 @@ std::span<const Pass> pass_list() {
       {"narrow_accesses", Form::llvm, &llvm<emit::narrow_accesses>, kQuickLevel},
       {"keep_load_order", Form::llvm, &llvm<emit::keep_load_order>, kQuickLevel},
       {"prefetch_masked", Form::llvm, &llvm<emit::prefetch_masked>, kQuickLevel},
+      {"loop_over_lanes", Form::llvm, &loop_over_lanes, kQuickLevel},
       {"compute_masks_as_lanes", Form::llvm, &llvm<emit::compute_masks_as_lanes>, kGoodLevel},
       {"compute_masks_as_words", Form::llvm, &llvm<emit::compute_masks_as_words>},
       {"keep_logic_from_selects", Form::llvm, &llvm<emit::keep_logic_from_selects>},

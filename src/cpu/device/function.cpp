@@ -12,6 +12,7 @@
 #include "cpu/device/limits.hpp"
 #include "cpu/device/module/code_cache.hpp"
 #include "cpu/device/objects.hpp"
+#include "cpu/device/tier_facts.hpp"
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/output.hpp"
 #include "driver/cpu_plugin.h"
@@ -30,16 +31,8 @@ void tell_generation(const FunctionObject& function, const std::string& kernel, 
   sink(&given);
 }
 
-/// True if a program could tell quick from good code. Frames of quick code are larger, so that a recursion
-/// would end at another depth. Its warps run in another order, which atomic operations with a result return,
-/// and which decides how floating-point sums are rounded.
-bool shows_tier(const ptx::Instruction& instruction) {
-  using ptx::Opcode, ptx::Type;
-  if (instruction.opcode == Opcode::call || instruction.opcode == Opcode::atom) return true;
-  constexpr Type kReals[] = {Type::f32, Type::f64, Type::f16, Type::f16x2, Type::bf16, Type::bf16x2};
-  return instruction.opcode == Opcode::red &&
-         std::ranges::find(kReals, instruction.type()) != std::end(kReals);
-}
+/// Shorter kernels are compiled so quickly that two tiers gain little.
+constexpr std::size_t kLeastQuickInsts = 48;
 
 }  // namespace
 
@@ -115,9 +108,10 @@ void FunctionObject::make(Variant& variant, Tier tier) const {
   variant.made.store(true, std::memory_order_release);
 }
 
-/// Returns false if good code is known, or must be waited for.
+/// Returns false if good code is known, or is worth waiting for.
 bool FunctionObject::make_quick(Variant& variant) const {
-  if (std::ranges::any_of(ptx_->body, &shows_tier)) return false;
+  const TierFacts facts = find_tier_facts(module_->ptx, *ptx_);
+  if (facts.shows_tier || facts.instruction_count < kLeastQuickInsts) return false;
   const base::Digest& digest = module_->shared->digest;
   if (known_code(digest, info_->name, variant.specialisation) != nullptr) return false;
   Specialisation quick = variant.specialisation;

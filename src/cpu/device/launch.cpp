@@ -101,19 +101,15 @@ WantedTier wanted_tier() {
   return tier;
 }
 
-/// Shorter kernels are compiled so quickly that two tiers gain little.
-constexpr std::size_t kLeastQuickInsts = 48;
 /// About where quick code takes as much longer to run a kernel without loops as it takes less time to
 /// compile, if divided by a few iterations of a loop. Measured with sin() and with functions in f64.
 constexpr std::uint64_t kMostQuickThreads = std::uint64_t{1} << 16;
 
 /// The code that the launch takes if it does not run more than once.
-Tier tier_of(const LaunchRequest& request, const FunctionObject& function,
-             const Specialisation& specialisation) {
+Tier tier_of(const LaunchRequest& request, const Specialisation& specialisation) {
   const std::uint64_t blocks = std::uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];
   const bool quick = wanted_tier() == WantedTier::automatic && specialisation.opt_level == kGoodLevel &&
                      !specialisation.compact && !request.cooperative &&
-                     function.ptx().body.size() >= kLeastQuickInsts &&
                      blocks <= kMostQuickThreads / specialisation.threads();
   return quick ? Tier::quick_first : Tier::good;
 }
@@ -127,7 +123,7 @@ Specialisation specialisation_of(const LaunchRequest& request, const ModuleObjec
   specialisation.compact = driver.window().compact();
   specialisation.alone = driver.scheduler().worker_count() == 1 && !driver.memory().bias().is_forbidden();
   specialisation.dispatch = dispatch;
-  if (wanted_tier() == WantedTier::quick) specialisation.opt_level = kQuickLevel;
+  if (makes_quick_code_only()) specialisation.opt_level = kQuickLevel;
   if (!module.settings.optimised) specialisation.opt_level = kDebugLevel;
   for (std::size_t d = 0; d < 3; ++d) {
     specialisation.block[d] = request.block[d];
@@ -281,6 +277,8 @@ void append(std::vector<std::unique_ptr<engine::Command>>& commands, engine::Job
 
 }  // namespace
 
+bool makes_quick_code_only() noexcept { return wanted_tier() == WantedTier::quick; }
+
 void set_launch_limit(std::uint64_t nanoseconds) noexcept {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   launch_limit = std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(nanoseconds, kMost)));
@@ -309,7 +307,7 @@ LaunchWork prepare_launch(Driver& driver, CUfunction handle, std::shared_ptr<Fun
   work.params = place_parameters(request, info, job);
   const Specialisation specialisation = specialisation_of(request, function->module(), driver);
   std::optional<std::int64_t> made_since_ns;
-  const Tier tier = job != nullptr ? tier_of(request, *function, specialisation) : Tier::good;
+  const Tier tier = job != nullptr ? tier_of(request, specialisation) : Tier::good;
   work.loaded = &function->code_for(specialisation, tier, &made_since_ns);
   if (made_since_ns) work.made_since_ns = *made_since_ns;
   work.warps = specialisation.warps();

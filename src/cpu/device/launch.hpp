@@ -45,6 +45,9 @@ struct LaunchWork {
 LaunchWork prepare_launch(Driver& driver, CUfunction handle, std::shared_ptr<FunctionObject> function,
                           const LaunchRequest& request, engine::LaunchJob* job = nullptr);
 
+/// True if QUERN_CPU_TIER asks for quick code of all kernels.
+bool makes_quick_code_only() noexcept;
+
 /// True for a launch whose grid can be made once and run many times, by one thread.
 bool may_repeat(Driver& driver, const LaunchWork& work);
 /// False: it takes longer by now than when it was judged to be worth one thread only.

@@ -92,6 +92,7 @@ int write_stage(std::string_view ptx, std::string_view kernel, const std::uint32
   Specialisation specialisation;
   specialisation.isa = host_isa();
   specialisation.compact = compiles_compact();
+  if (makes_quick_code_only()) specialisation.opt_level = kQuickLevel;
   std::copy_n(block, 3, specialisation.block.begin());
   if (specialisation.threads() == 0 || specialisation.threads() > kMaxThreadsPerBlock)
     return refuse("usage", "a block has 1 to 1024 threads", "give another block shape", diagnostics, user);

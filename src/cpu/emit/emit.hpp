@@ -62,6 +62,7 @@ Expected<void> share_checks(LlvmCode& code);  ///< of near addresses (share_chec
 Expected<void> reduce_loop_strength(LlvmCode& code);     ///< LoopStrengthReduce
 Expected<void> narrow_accesses(LlvmCode& code);          ///< constant masks (narrow_accesses.hpp)
 Expected<void> keep_load_order(LlvmCode& code);          ///< loads in their order (keep_load_order.hpp)
+Expected<void> loop_over_lanes(LlvmCode& code);          ///< of quick code (loop_over_lanes.hpp)
 Expected<void> prefetch_masked(LlvmCode& code);          ///< some processors (prefetch_masked.hpp)
 Expected<void> compute_masks_as_lanes(LlvmCode& code);   ///< without AVX-512 (lane_masks.hpp)
 Expected<void> compute_masks_as_words(LlvmCode& code);   ///< AVX-512 (mask_words.hpp)

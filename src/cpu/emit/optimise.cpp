@@ -28,6 +28,7 @@
 #include "cpu/emit/llvm/lane_masks.hpp"
 #include "cpu/emit/llvm/llvm_code.hpp"
 #include "cpu/emit/llvm/llvm_target.hpp"
+#include "cpu/emit/llvm/loop_over_lanes.hpp"
 #include "cpu/emit/llvm/mask_words.hpp"
 #include "cpu/emit/llvm/masked_ternlog.hpp"
 #include "cpu/emit/llvm/narrow_accesses.hpp"
@@ -192,6 +193,15 @@ Expected<void> prefetch_masked(LlvmCode& code) {
   if (!is_zen(code.machine.getTargetCPU())) return {};
   code.forget_analyses();
   return for_each_function(code, [](llvm::Function& function) { prefetch_masked(function); });
+}
+
+/// Not with mask registers: they were not measured.
+Expected<void> loop_over_lanes(LlvmCode& code) {
+  const llvm::MCSubtargetInfo& target = *code.machine.getMCSubtargetInfo();
+  if (target.checkFeatures("+avx512bw")) return {};
+  const unsigned register_bits = target.checkFeatures("+avx2") ? 256 : 128;
+  code.forget_analyses();
+  return for_each_function(code, [&](llvm::Function& function) { loop_over_lanes(function, register_bits); });
 }
 
 Expected<void> compute_masks_as_lanes(LlvmCode& code) {

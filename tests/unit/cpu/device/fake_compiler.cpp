@@ -40,9 +40,12 @@ const char* const kKernels = R"(
 )";
 
 std::string tiers_text() {
-  std::string text = ".version 8.0\n.target sm_89\n.address_size 64\n.func helper() { ret; }\n";
+  std::string text =
+      ".version 8.0\n.target sm_89\n.address_size 64\n.func helper() { ret; }\n"
+      ".func again() { call again; ret; }\n";
   const std::pair<std::string, std::string> kernels[] = {{"tiers", "red.global.add.u32 [%rd], %r;"},
                                                          {"tiers_calls", "call helper;"},
+                                                         {"tiers_recursion", "call again;"},
                                                          {"tiers_atom", "atom.global.add.u32 %r, [%rd], 1;"},
                                                          {"tiers_red", "red.global.add.f32 [%rd], %f;"}};
   for (const auto& [name, last] : kernels) {
@@ -186,6 +189,8 @@ const std::map<std::string, cpu::engine::RunBlocks, std::less<>> kFunctions = {
     {"tiers quick", tiers<1>},
     {"tiers_calls", tiers<2>},
     {"tiers_calls quick", tiers<1>},
+    {"tiers_recursion", tiers<2>},
+    {"tiers_recursion quick", tiers<1>},
     {"tiers_atom", tiers<2>},
     {"tiers_atom quick", tiers<1>},
     {"tiers_red", tiers<2>},

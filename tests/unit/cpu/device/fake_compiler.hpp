@@ -27,7 +27,8 @@ void gather_compilers(int count);
 int most_compilers();
 
 /// PTX of kernels that are long enough for quick code. They store the tier of their code at the address that
-/// is their parameter, 1 for quick code, 2 for good code: `tiers`, and `tiers_calls`, which calls functions.
+/// is their parameter, 1 for quick code, 2 for good code: `tiers`; `tiers_calls`, which calls a
+/// function; others as their names say.
 std::string tiers_text();
 /// While it is held, good code of these kernels is not finished, but for at most ten seconds.
 void hold_good_code(bool held);

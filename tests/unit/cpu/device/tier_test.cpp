@@ -11,9 +11,11 @@
 
 #include "../../../refused_threads.hpp"
 #include "base/background.hpp"
+#include "cpu/device/tier_facts.hpp"
 #include "driver/cpu_plugin.h"
 #include "driver/driver_table.hpp"
 #include "fake_compiler.hpp"
+#include "ptx/ptx.hpp"
 
 using namespace quern;
 using quern::test::table;
@@ -135,7 +137,56 @@ TEST_CASE_FIXTURE(Tiers, "preparing a kernel whose quick code runs makes good co
 }
 
 TEST_CASE_FIXTURE(Tiers, "a kernel whose results could tell the tiers apart does not run quick code") {
-  for (const char* name : {"tiers_calls", "tiers_atom", "tiers_red"}) CHECK(launch(name) == kGood);
+  for (const char* name : {"tiers_atom", "tiers_red"}) CHECK(launch(name) == kGood);
+}
+
+TEST_CASE_FIXTURE(Tiers, "a kernel whose functions could tell the tiers apart does not run quick code") {
+  CHECK(launch("tiers_recursion") == kGood);
+}
+
+TEST_CASE_FIXTURE(Tiers, "a kernel that calls a function without recursion runs quick code") {
+  const Hold held;
+  CHECK(launch("tiers_calls") == kQuick);
+}
+
+TEST_CASE("the instructions of called functions decide about quick code, too") {
+  struct Case {
+    const char* what;
+    const char* functions;
+    const char* kernel;
+    bool shows_tier;
+    std::size_t instruction_count;
+  };
+  const Case cases[] = {
+      {"no call", "", "", false, 1},
+      {"a function that is called twice", ".func f() { ret; }", "call f;\ncall f;", false, 4},
+      {"functions of functions", ".func g() { ret; }\n.func f() { call g; ret; }", "call f;", false, 5},
+      {"a function behind its declaration", ".func f();", "call f;", false, 3},
+      {"a recursion", ".func f() { call f; ret; }", "call f;", true, 0},
+      {"a recursion over two functions", ".func g();\n.func f() { call g; ret; }\n.func g() { call f; ret; }",
+       "call f;", true, 0},
+      {"a recursion that the kernel does not reach", ".func f() { call f; ret; }", "", false, 1},
+      {"an atomic operation in a function",
+       ".func f() { .reg .b32 %r; .reg .b64 %rd; atom.global.add.u32 %r, [%rd], 1; ret; }", "call f;", true,
+       0},
+      {"a call through a register", ".func f() { ret; }",
+       ".reg .b64 %rd;\nmov.u64 %rd, f;\ntable: .calltargets f;\ncall %rd, table;", true, 0},
+      {"a function of the device", ".extern .func (.param .b64 r) malloc(.param .b64 size);",
+       "{ .param .b64 s; .param .b64 r; call (r), malloc, (s); }", true, 0},
+  };
+  for (const Case& of : cases) {
+    CAPTURE(of.what);
+    std::string text = fmt::format(
+        ".version 8.0\n.target sm_89\n.address_size 64\n{}\n"
+        ".visible .entry k() {{\n{}\nret;\n}}\n",
+        of.functions, of.kernel);
+    if (std::string_view(of.functions) == ".func f();") text += ".func f() { ret; }\n";
+    const Expected<ptx::Module> module = ptx::parse(text);
+    REQUIRE_MESSAGE(module.has_value(), (module ? "" : to_string(module.errors())));
+    const auto facts = cpu::device::find_tier_facts(*module, *module->find_function("k"));
+    CHECK(facts.shows_tier == of.shows_tier);
+    if (!of.shows_tier) CHECK(facts.instruction_count == of.instruction_count);
+  }
 }
 
 TEST_CASE_FIXTURE(Tiers, "where no thread can be started, the launch makes good code itself") {
