@@ -54,8 +54,9 @@ TEST_CASE("lanes are known where every warp that has any has the same") {
   const Value either = b.or_(half, last_lane);
   b.ret();
   const ir::Module module = b.module();
-  const analysis::Analysis facts = facts_of(module, of_block(256));
-  KnownLanes known(module.functions[0], facts.patterns, of_block(256));
+  const Specialisation block = of_block(256);
+  const analysis::Analysis facts = facts_of(module, block);
+  KnownLanes known(module.functions[0], facts.patterns, block);
   CHECK(known.find(first, true) == 1);
   CHECK(known.find(first, false) == 0);  // lanes 1 to 31 of one warp, all of the others
   CHECK(known.find(last_lane, true) == 0x80000000);
@@ -79,8 +80,9 @@ TEST_CASE("lanes are known where every warp that has any has the same") {
 SerialRegion region_of(const IrBuilder& b) {
   const ir::Module module = b.module();
   const ir::Function& function = module.functions[0];
-  const analysis::Analysis facts = facts_of(module, of_block(32));
-  KnownLanes known(function, facts.patterns, of_block(32));
+  const Specialisation block = of_block(32);
+  const analysis::Analysis facts = facts_of(module, block);
+  KnownLanes known(function, facts.patterns, block);
   const std::vector<std::vector<Value>> no_tests(function.blocks.size());
   return cuts::find_serial_regions(function, facts, {}, no_tests, &known)[0];
 }
