@@ -46,7 +46,6 @@ void StreamQueues::add(const std::shared_ptr<Stream>& stream) {
 }
 
 void StreamQueues::enqueue_alone(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command) {
-  stream->domain_->streams_.push_back(stream);
   stream->retired_ = true;
   enqueue(stream, std::move(command));
 }
@@ -84,6 +83,8 @@ void StreamQueues::drop_from_domain(Stream& stream) {
 
 void StreamQueues::enqueue(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command) {
   Domain& domain = *stream->domain_;
+  // The domain keeps it until the queue is empty. A thread may have found it before another one destroyed it.
+  if (stream->retired_ && stream->queue_.empty()) domain.streams_.push_back(stream);
   if (stream == domain.legacy_) {
     for (const std::shared_ptr<Stream>& other : domain.streams_)
       if (other->blocking_ && !other->queue_.empty())

@@ -372,6 +372,26 @@ TEST_CASE("a retired stream finishes what it has") {
   CHECK(counts.runs[999].load() == 1);
 }
 
+TEST_CASE("work that comes to a stream after its end keeps the stream until it is done") {
+  Engine& engine = Engine::get();
+  Counts counts(1000);
+  std::weak_ptr<Stream> stream;
+  for (int round = 0; round < 3; ++round) {
+    {
+      const auto retired = engine.scheduler->make_stream(*engine.domain, round == 1);
+      engine.scheduler->retire(*retired);
+      if (round == 2) engine.scheduler->retire(*retired);
+      engine.scheduler->submit(retired, launch_of(&Counts::run, 1000, &counts));
+      engine.scheduler->submit(retired, launch_of(&Counts::run, 1000, &counts));
+      stream = retired;
+    }
+    CHECK(!stream.expired());
+    engine.scheduler->synchronize(*engine.domain);
+    CHECK(stream.expired());
+    CHECK(counts.runs[999].load() == 2 * (round + 1));
+  }
+}
+
 TEST_CASE("many threads with their own streams launch and wait at once") {
   Engine& engine = Engine::get();
   std::vector<std::thread> threads;
