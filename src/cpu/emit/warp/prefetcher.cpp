@@ -221,15 +221,15 @@ void Prefetcher::emit(ir::Value load) {
 }
 
 /// True if the loads of an iteration of the loop, from the address of `load`, are no more than half of the
-/// bytes that the iteration advances by: a row that the warps of a block read side by side, each of them to
-/// its end.
+/// bytes that the iteration advances by: a row that the warps or gangs of a block read side by side, each of
+/// them to its end.
 bool Prefetcher::leaves_gaps(ir::Value load, std::uint32_t loop, std::int64_t stride) const {
   std::size_t lines = 0;
   for (const ir::BlockId id : facts().loops[loop].blocks)
     for (const ir::Value other : function_->blocks[id].insts)
       if (inst(other).op == ir::Op::load && inst(other).args[0] == inst(load).args[0])
         lines += whole_lines(other);
-  const auto read = static_cast<std::int64_t>(lines) * kLineBytes;
+  const auto read = static_cast<std::int64_t>(lines * body_.gang.width) * kLineBytes;
   return std::abs(stride) >= std::max(kLeastGappedStride, 2 * read);
 }
 

@@ -48,10 +48,11 @@ ir::Module row_sum(std::int64_t stride, const std::vector<std::int64_t>& offsets
   return b.module();
 }
 
-/// True if the kernel prefetches anything.
-bool prefetches(const ir::Module& module) {
+/// True if the kernel prefetches anything. `gang`: warps in lockstep.
+bool prefetches(const ir::Module& module, std::uint8_t gang = 1) {
   Specialisation specialisation;
   specialisation.block = {256, 1, 1};
+  specialisation.gang = gang;
   std::string text;
   const AfterPass hooks[] = {print_after("emit_llvm", text)};
   Compilation compilation(module, specialisation);
@@ -64,6 +65,13 @@ TEST_CASE("a row that the warps of a block read side by side is prefetched") {
   CHECK(prefetches(row_sum(512, {0})));
   CHECK(prefetches(row_sum(1024, {0, 128, 256, 384})));
   CHECK(prefetches(row_sum(-1024, {0})));
+}
+
+TEST_CASE("a row that gangs read side by side is prefetched, and none that one gang reads") {
+  CHECK(prefetches(row_sum(1024, {0}), 4));
+  CHECK(prefetches(row_sum(2048, {0, 1024}), 4));
+  CHECK_FALSE(prefetches(row_sum(1024, {0}), 8));
+  CHECK_FALSE(prefetches(row_sum(2048, {0, 1024}), 8));
 }
 
 TEST_CASE("lines that a warp reads one after another are left to the processor") {
