@@ -136,6 +136,7 @@ std::span<const Pass> pass_list() {
       {"check_operations", Form::checked, &check_operations},
       {"choose_dispatch", Form::checked, &choose_dispatch},
       // SIMT IR -> plans (cuts/passes.hpp)
+      {"load_both_places", Form::cut, &plan<cuts::load_both_places>},
       {"unroll_rounds", Form::cut, &plan<cuts::unroll_rounds>},
       {"join_sides", Form::cut, &plan<cuts::join_sides>},
       {"place_extracts", Form::cut, &plan<cuts::place_extracts>},
@@ -143,6 +144,7 @@ std::span<const Pass> pass_list() {
       {"cut_after_barriers", Form::cut, &plan<cuts::cut_after_barriers>},
       {"analyse_uncut", Form::cut, &plan<cuts::analyse_uncut>},
       {"merge_neighbours", Form::cut, &plan<cuts::merge_neighbours>},
+      {"hoist_widenings", Form::cut, &plan<cuts::hoist_widenings>},
       {"choose_gangs", Form::cut, &plan<cuts::choose_gangs>},
       {"cut_before_assumed", Form::cut, &plan<cuts::cut_before_assumed>},
       {"cut_where_gangs_part", Form::cut, &plan<cuts::cut_where_gangs_part>},

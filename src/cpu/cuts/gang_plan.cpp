@@ -20,6 +20,8 @@ constexpr std::uint32_t kMaxWidth = 8;
 /// second one is for gangs that are a block with barriers, which need no other code unless they split.
 constexpr std::size_t kMaxInsts = 2500;
 constexpr std::size_t kMaxBlockInsts = 6500;
+/// What a gang that is a block with barriers may keep in loops, as a multiple of the registers.
+constexpr std::uint64_t kMaxBlockPressure = 4;
 
 ir::Value condition_of(const ir::Function& function, ir::BlockId branch) {
   return function[function.blocks[branch].insts.back()].args[0];
@@ -219,7 +221,7 @@ GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& fac
   // their warps keep, so a block may keep more than the registers contain.
   const bool may_be_block = barriers && full_warps <= kMaxWidth && specialisation.warps() == full_warps;
   if (may_be_block && insts * full_warps <= kMaxBlockInsts &&
-      pressure.in_loops * full_warps <= 2 * registers && splits.stays_whole())
+      pressure.in_loops * full_warps <= kMaxBlockPressure * registers && splits.stays_whole())
     return gang;
 
   if (barriers ? splits.parts_by_data() || splits.parts_by_counts()

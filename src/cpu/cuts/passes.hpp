@@ -14,6 +14,10 @@ namespace quern::cpu::cuts {
 /// called function in which a lane would wait for others.
 Expected<void> choose_dispatch(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
+/// Replaces loads from one of two places of a constant variable, as an index's bit says, by loads of both and
+/// a choice.
+void load_both_places(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+
 /// Unrolls short loops over barriers whose iterations are known from the shape of the block.
 void unroll_rounds(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
@@ -38,6 +42,10 @@ Expected<void> analyse_uncut(ir::Function& function, Plan& plan, const Specialis
 
 /// Merges accesses to neighbouring elements by lanes that are apart, and analyses the function again then.
 Expected<void> merge_neighbours(ir::Function& function, Plan& plan, const Specialisation& specialisation);
+
+/// Moves indices that full code assumes not to wrap out of the sides of branches at which warps disagree, so
+/// that a gang need not end there, and analyses the function again then.
+Expected<void> hoist_widenings(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Decides how many warps run in lockstep (Plan::gang).
 void choose_gangs(ir::Function& function, Plan& plan, const Specialisation& specialisation);

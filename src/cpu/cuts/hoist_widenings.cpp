@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// if (threadIdx.y == 0) row[threadIdx.x] = in[i - width];
+//
+// The index is widened to 64 bits in the side of a branch, where full code assumes that it does not wrap. A
+// gang would end at the branch, since its warps cannot leave full code in a region that they run one after
+// another (serial_regions.hpp). Before the branch, all of them test the index together.
+#include <algorithm>
+#include <vector>
+
+#include "cpu/analysis/regular.hpp"
+#include "cpu/analysis/shared.hpp"
+#include "cpu/cuts/passes.hpp"
+
+namespace quern::cpu::cuts {
+namespace {
+
+/// Limit for the operations and constants that move with a widening: warps that do not take the side compute
+/// them too.
+constexpr std::size_t kMaxMoved = 8;
+
+class Hoister {
+ public:
+  Hoister(ir::Function& function, const analysis::Analysis& facts, const Specialisation& specialisation)
+      : function_(function), facts_(facts), shared_(analysis::find_shared(function, specialisation)) {}
+
+  /// Returns true if anything has moved.
+  bool run() {
+    bool moved = false;
+    for (const ir::BlockId branch : facts_.order) {
+      if (!parts_small_sides(branch)) continue;
+      for (const ir::BlockId side : function_.blocks[branch].succs) moved |= hoist_from(side, branch);
+    }
+    return moved;
+  }
+
+ private:
+  /// True if warps may disagree at the branch, where they do so by their indices. Lanes that part by the data
+  /// leave full code anyway.
+  bool parts_small_sides(ir::BlockId branch) const {
+    if (!ir::parts_and_joins(function_, branch)) return false;
+    const ir::Inst& end = function_[function_.blocks[branch].insts.back()];
+    return end.op == ir::Op::cond_br && !shared_[end.args[0]] &&
+           !analysis::depends_on_data(function_, facts_.patterns, end.args[0]);
+  }
+
+  bool hoist_from(ir::BlockId side, ir::BlockId branch) {
+    std::vector<ir::Value> moved;
+    for (const ir::Value value : function_.blocks[side].insts) {
+      if (!facts_.assumed[value]) continue;
+      std::vector<ir::Value> needed = moved;
+      // An unsigned index may well wrap where its branch excludes that: if (i > 0) a[i - 1].
+      if (function_[value].op != ir::Op::sext || !collect(value, side, needed)) return false;
+      moved = std::move(needed);
+    }
+    if (moved.empty()) return false;
+    std::vector<ir::Value>& from = function_.blocks[side].insts;
+    std::erase_if(from, [&](ir::Value value) { return std::ranges::find(moved, value) != moved.end(); });
+    std::vector<ir::Value>& to = function_.blocks[branch].insts;
+    const bool waits = to.size() > 1 && ir::is_barrier(function_[to[to.size() - 2]].op);
+    to.insert(to.end() - (waits ? 2 : 1), moved.begin(), moved.end());
+    for (const ir::Value value : moved) function_[value].block = branch;
+    return true;
+  }
+
+  /// Appends `value` to `needed`, after what it needs of the block. Returns false if that is not a few
+  /// operations on scalars.
+  bool collect(ir::Value value, ir::BlockId block, std::vector<ir::Value>& needed) const {
+    const ir::Inst& inst = function_[value];
+    if (inst.block != block || std::ranges::find(needed, value) != needed.end()) return true;
+    const bool is_constant = inst.op == ir::Op::constant;
+    if (!is_constant && (!ir::has_trait(inst.op, 'q') || !facts_.patterns[value].scalar())) return false;
+    for (const ir::Value operand : inst.args)
+      if (!collect(operand, block, needed)) return false;
+    needed.push_back(value);
+    return needed.size() <= kMaxMoved;
+  }
+
+  ir::Function& function_;
+  const analysis::Analysis& facts_;
+  const std::vector<bool> shared_;  ///< by Value: the same in all warps of the block
+};
+
+}  // namespace
+
+Expected<void> hoist_widenings(ir::Function& function, Plan& plan, const Specialisation& specialisation) {
+  if (!plan.has_full || plan.dispatched || !Hoister(function, plan.uncut, specialisation).run()) return {};
+  return analyse_uncut(function, plan, specialisation);
+}
+
+}  // namespace quern::cpu::cuts
