@@ -387,7 +387,9 @@ TEST_CASE("work that comes to a stream after its end keeps the stream until it i
     }
     CHECK(!stream.expired());
     engine.scheduler->synchronize(*engine.domain);
-    CHECK(stream.expired());
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!stream.expired() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    CHECK(stream.expired());  // the thread that ran the last one has released it
     CHECK(counts.runs[999].load() == 2 * (round + 1));
   }
 }
