@@ -63,9 +63,16 @@ TEST_CASE("fewer warps run in lockstep where a loop keeps more than the register
   b.at(end);
   b.store(out, b.phi(Type::i32, {{loop, sum}}));
   b.ret();
-  CHECK(gang_of(b, of_block({256, 1, 1}), true).width == 8);
-  CHECK(gang_of(b, of_block({256, 1, 1}, Isa::avx2), true).width == 2);
-  CHECK(gang_of(b, of_block({256, 1, 1}, Isa::baseline), true).width == 1);
+  const auto width = [&](std::uint32_t threads, Isa isa) {
+    return gang_of(b, of_block({threads, 1, 1}, isa), true).width;
+  };
+  CHECK(width(1024, Isa::avx512) == 8);
+  CHECK(width(1024, Isa::avx2) == 2);
+  CHECK(width(1024, Isa::baseline) == 1);
+  // A gang that is the whole block may keep four times as much: eight warps keep 1 KiB.
+  CHECK(width(256, Isa::avx512) == 8);
+  CHECK(width(256, Isa::avx2) == 8);
+  CHECK(width(256, Isa::baseline) == 1);
 }
 
 TEST_CASE("a block with barriers is one gang whatever it keeps outside of loops, unless it splits for sure") {
