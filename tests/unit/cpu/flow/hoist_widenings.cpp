@@ -94,6 +94,34 @@ TEST_CASE("a gang continues behind a side in which an index is widened") {
   }
 }
 
+/// True if a path from `block` to the next join widens a number.
+bool widens_up_to_join(const ir::Function& function, ir::BlockId block) {
+  for (; function.blocks[block].preds.size() == 1; block = function.blocks[block].succs[0])
+    if (std::ranges::any_of(function.blocks[block].insts,
+                            [&](Value value) { return function[value].op == ir::Op::sext; }))
+      return true;
+  return false;
+}
+
+TEST_CASE("without a gang, only warps that take the side widen its index") {
+  for (const bool has_gang : {false, true}) {
+    Specialisation specialisation;
+    specialisation.block = {32, 8, 1};
+    specialisation.gang = has_gang ? 0 : 1;
+    Compilation compilation(widen(Case::signed_index), specialisation);
+    REQUIRE(run_passes(compilation, Form::checked, Form::cut));
+    const ir::Function& function = *compilation.plans[0].function;
+    const auto parts = [&](const ir::Block& block) {
+      const ir::Inst& end = function[block.insts.back()];
+      return end.op == ir::Op::cond_br && function[end.args[0]].attr.icmp == Icmp::eq;
+    };
+    const auto branch = std::ranges::find_if(function.blocks, parts);
+    REQUIRE(branch != function.blocks.end());
+    CHECK(widens_up_to_join(function, branch->succs[0]) == !has_gang);
+    CHECK(!widens_up_to_join(function, branch->succs[1]));
+  }
+}
+
 TEST_CASE("an index that wraps between lanes is widened as it is") {
   TestDevice device;
   constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
