@@ -154,7 +154,7 @@ std::vector<Row> grid_rows() {
       {"jacobi3", "7-point stencil in 3 dimensions, planes", "fourth/jacobi.cu", "jacobi3", {kSpaceX / 32, kSpaceY / 8},
        {32, 8}, 0, {in(float32, space, floats(-1, 1)), out(float32, space, {.error = 1e-6}), count(kSpaceX),
        count(kSpaceY), count(kSpaceZ), number(float32, kCentreWeight), number(float32, kSideWeight)}, kSpaceZ,
-       {QUERN_BOTH(jacobi3), QUERN_BOTH(jacobi3_stored)}, reference::jacobi3, kSpaceZ, 13},
+       {QUERN_BOTH(jacobi3), QUERN_BOTH(jacobi3_stored)}, reference::jacobi3, kSpaceZ, 8},
       {"py_bilateral", "bilateral filter 5 x 5 in Python", "fourth/idioms.py", "bilateral",
        {kNoisySide / 16, kNoisySide / 16}, {16, 16}, 0, {in(float32, noisy, floats(0, 1)),
        in(float32, taps, space_weights()), number(float32, kRangeScale), out(float32, noisy, {.error = 1e-5})},
@@ -175,12 +175,12 @@ std::vector<Row> point_rows() {
       {"py_density", "density of particles in cells in Python", "fourth/idioms.py", "density",
        static_cast<unsigned>((fluid + 127) / 128), 128, 0, {in(float32, Shape{extent(fluid), 3}, particles(begins)),
        in(int32, kFluidCells + 1, fill_with(begins)), number(float32, kReach), number(float32, kMass),
-       out(float32, fluid, {.error = 1e-5})}, kFluidSide, {QUERN_BOTH(density)}, reference::density, 2, 12},
+       out(float32, fluid, {.error = 1e-5})}, kFluidSide, {QUERN_BOTH(density)}, reference::density, 2, 17},
       {"py_nearest", "nearest station on the globe in Python", "fourth/idioms.py", "nearest", kPlacesFound / 128, 128, 0,
        {in(float64, kPlacesFound, doubles(-60, 60, 0)), in(float64, kPlacesFound, doubles(-180, 180, 1)),
        in(float64, kStations, doubles(-60, 60, 2)), in(float64, kStations, doubles(-180, 180, 3)),
        out(int32, kPlacesFound, {.fraction = 1e-3}), out(float64, kPlacesFound, {.error = 1e-9})}, kPlacesFound / 32,
-       {QUERN_BOTH(nearest)}, reference::nearest, kPlacesFound / 32, 4.5, bench::fast::nearest_by_square},
+       {QUERN_BOTH(nearest)}, reference::nearest, kPlacesFound / 32, 4, bench::fast::nearest_by_square},
   };
   // clang-format on
 }
