@@ -153,7 +153,7 @@ const char* plugin_isa() {
 }
 
 std::atomic<QuernCpuPrintSink> print_sink{nullptr};
-bool offer_print(const engine::Print& print) {
+bool offer_print(const engine::Print& print) noexcept {
   const QuernCpuPrintSink sink = print_sink.load();
   if (sink == nullptr) return false;
   const CUcontext context = Driver::get().contexts().handle_of(print.owner);

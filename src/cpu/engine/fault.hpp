@@ -30,7 +30,7 @@ enum class FaultKind : std::uint8_t {
   no_such_barrier,
   barrier_of_part,
   unreachable,
-  out_of_memory,   ///< a worker's local memory or frames could not be allocated
+  out_of_memory,   ///< a worker's local memory, frames or a text to print could not be allocated
   launch_timeout,  ///< it exceeded its time limit
   peer_ended,      ///< a stream waited for another process, which ended or failed before
 };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -62,7 +63,8 @@ Outcome device_vprintf(Worker& worker, const LaunchState&, const std::uint64_t* 
   std::optional<Formatted> formatted = format_printf(*format, args[1], reader);
   if (!formatted) return {0, FaultKind::illegal_address};
   worker.printed = true;
-  worker.services().output->write({std::move(formatted->text), *worker.kernel, worker.owner});
+  worker.services().output->write({std::move(formatted->text), *worker.kernel, worker.owner, worker.launch},
+                                  [&worker] { return worker.is_asked_to_leave(); });
   return {formatted->argument_count};
 }
 
@@ -142,8 +144,9 @@ FaultKind kind_of(std::uint32_t trap) noexcept {
   return FaultKind::trap;
 }
 
+/// The code that called this knows no exceptions.
 Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t call,
-                  const std::uint64_t* args) {
+                  const std::uint64_t* args) noexcept try {
   Worker& worker = worker_of(state);
   switch (static_cast<ir::HostCall>(call)) {
     case ir::HostCall::vprintf:
@@ -158,6 +161,8 @@ Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t c
       return {0, kind_of(static_cast<std::uint32_t>(args[0]))};
   }
   return {0, FaultKind::trap};
+} catch (const std::bad_alloc&) {
+  return {0, FaultKind::out_of_memory};
 }
 
 /// Raises a fault that the kernel's own code detected. The code has stored its location.

@@ -88,12 +88,22 @@ std::unique_ptr<Fault> run_chunks(LaunchJob& job, Worker& worker, const Turn& tu
   return kept(run.fault);
 }
 
+/// Delivers what the grid printed. It can be asked to leave this as it can leave the kernel.
+void flush_output(LaunchJob& job, Worker& worker, Watchdog& watchdog) {
+  KernelRun waiting;
+  const Watchdog::Watch watch(watchdog, job, worker);
+  const Worker::Stay stay(worker, waiting);
+  worker.services().output->flush(&job, [&waiting] { return is_stopped(waiting); });
+  if (is_stopped(waiting)) job.stopped.store(true, std::memory_order_relaxed);
+}
+
 std::unique_ptr<Fault> run_grid(LaunchJob& job, Worker& worker, const Turn& turn, std::uint32_t worker_count,
                                 Watchdog& watchdog, const std::function<void()>& meanwhile) {
   const Grid& grid = job.grid();
   worker.owner = grid.owner;
   worker.device = grid.device;
   worker.kernel = grid.kernel;
+  worker.launch = &job;
   worker.heap_bytes = grid.heap_bytes;
   if (!worker.prepare(grid.needs)) return kept({.kind = FaultKind::out_of_memory});
   std::unique_ptr<Fault> fault;
@@ -109,7 +119,7 @@ std::unique_ptr<Fault> run_grid(LaunchJob& job, Worker& worker, const Turn& turn
     job.stopped.store(true, std::memory_order_relaxed);  // set before the explanation, which takes time
     if (fault->pc != nullptr && grid.explainer != nullptr) grid.explainer->explain(*fault, grid, worker);
   }
-  if (worker.printed) worker.services().output->flush();
+  if (worker.printed) flush_output(job, worker, watchdog);
   if (fault == nullptr && job.timed_out.load(std::memory_order_relaxed))
     fault = kept({.kind = FaultKind::launch_timeout});
   return fault;

@@ -67,6 +67,11 @@ void Worker::ask_to_leave() noexcept {
   asking_.fetch_sub(1);
 }
 
+bool Worker::is_asked_to_leave() const noexcept {
+  const KernelRun* const run = run_.load();
+  return run != nullptr && is_stopped(*run);
+}
+
 bool Worker::reserve_local(std::uint64_t bytes) {
   if (bytes <= local_committed_) return true;
   if (!services_.window->compact()) {

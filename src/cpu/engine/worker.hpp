@@ -87,6 +87,7 @@ class Worker {
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
   const std::string* kernel = nullptr;  ///< name of the running kernel in the author's source
+  const void* launch = nullptr;         ///< identifies the launch
   std::uint64_t heap_bytes = 0;         ///< the total for malloc() in kernels
   /// Blocks of the running chunk: the report of a fault names these if it knows nothing more exact.
   std::uint64_t chunk_first = 0;
@@ -116,6 +117,8 @@ class Worker {
   /// Requests that the thread that borrowed the worker leave its current run, if there is one. Must be called
   /// again until it has (request_stop). The caller must ensure that the thread has not returned the worker.
   void ask_to_leave() noexcept;
+  /// True if the current run of the calling thread, which borrowed the worker, has been asked to end.
+  bool is_asked_to_leave() const noexcept;
 
   /// Memory for a window of gathered updates, kPendingBytes; null if there is none.
   std::byte* pending_memory(std::uint32_t window) noexcept;
