@@ -73,11 +73,10 @@ bool takes_halves_in_turn(const llvm::TargetMachine& machine, bool large) {
 /// Larger modules are generated once, whatever they spill.
 constexpr unsigned kMaxRescheduledInsts = 10'000;
 
-/// AVX2, of code that is worth the time. With the 32 registers of AVX-512 it was not measured.
+/// Code that is worth the time. Without AVX2 it was not measured.
 bool may_reschedule(const llvm::Module& module, const llvm::TargetMachine& machine) {
   const llvm::MCSubtargetInfo& target = *machine.getMCSubtargetInfo();
-  return target.checkFeatures("+avx2") && !target.checkFeatures("+avx512bw") &&
-         machine.getOptLevel() != llvm::CodeGenOptLevel::None &&
+  return target.checkFeatures("+avx2") && machine.getOptLevel() != llvm::CodeGenOptLevel::None &&
          module.getInstructionCount() <= kMaxRescheduledInsts;
 }
 
