@@ -26,7 +26,7 @@ using ir::Value;
 /// Operations between the bit that chooses and the address.
 constexpr unsigned kMaxDepth = 8;
 
-/// What a value may be: a symbol's address, or 0, plus one of two numbers.
+/// Describes the two numbers that a value may be: the sum of a symbol's address, or 0, and one of `numbers`.
 struct Places {
   Value symbol = ir::kNone;
   Value test = ir::kNone;  ///< of any type: the second number if it is not 0; kNone: they are equal

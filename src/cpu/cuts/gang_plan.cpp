@@ -20,7 +20,7 @@ constexpr std::uint32_t kMaxWidth = 8;
 /// second one is for gangs that are a block with barriers, which need no other code unless they split.
 constexpr std::size_t kMaxInsts = 2500;
 constexpr std::size_t kMaxBlockInsts = 6500;
-/// What a gang that is a block with barriers may keep in loops, as a multiple of the registers.
+/// A gang that is a block with barriers may keep so many times in loops what the registers contain.
 constexpr std::uint64_t kMaxBlockPressure = 4;
 
 ir::Value condition_of(const ir::Function& function, ir::BlockId branch) {

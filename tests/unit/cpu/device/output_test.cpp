@@ -107,7 +107,7 @@ class PipeAsStdout {
   std::string text_;
 };
 
-/// Whether the sink may go on, and the texts that it received.
+/// The sink waits until this is open, and keeps the texts that it receives here.
 struct Slow {
   std::atomic<bool> open{false}, reached{false};
   std::vector<std::string> texts;

@@ -377,21 +377,18 @@ TEST_CASE("work that comes to a stream after its end keeps the stream until it i
   Counts counts(1000);
   std::weak_ptr<Stream> stream;
   for (int round = 0; round < 3; ++round) {
-    std::atomic<bool> open = false;
-    const auto wait = [](void* gate) {
-      while (!*static_cast<std::atomic<bool>*>(gate)) std::this_thread::yield();
-    };
+    Gate gate;
     {
       const auto retired = engine.scheduler->make_stream(*engine.domain, round == 1);
       engine.scheduler->retire(*retired);
       if (round == 2) engine.scheduler->retire(*retired);
-      engine.scheduler->submit(retired, HostJob{.function = wait, .user = &open});
+      engine.scheduler->submit(retired, gate.job());
       engine.scheduler->submit(retired, launch_of(&Counts::run, 1000, &counts));
       engine.scheduler->submit(retired, launch_of(&Counts::run, 1000, &counts));
       stream = retired;
     }
     CHECK(!stream.expired());
-    open = true;
+    gate.open = true;
     engine.scheduler->synchronize(*engine.domain);
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!stream.expired() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
