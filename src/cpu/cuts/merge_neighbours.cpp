@@ -5,6 +5,7 @@
 // knows that they are aligned so. The lanes of such an access are loaded or stored one by one and sorted in
 // registers (emit/operations/lane_by_lane), where each of the accesses would be a gather or scatter.
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <map>
 #include <utility>
@@ -21,7 +22,8 @@ namespace {
 using analysis::LanePattern;
 using analysis::LanePatternKind;
 
-/// An access of this many bytes in each lane, or half of them, is done lane by lane.
+/// An access of at most this many bytes in each lane is done lane by lane, if it has a suitable number of
+/// elements.
 constexpr std::uint32_t kBytes = 16;
 
 class Merger {
@@ -120,14 +122,15 @@ class Merger {
     }
   }
 
-  /// A fault in the merged access is reported for the line of one part, so all parts have one line.
+  /// A fault in a store of several elements is reported for the line of one part, so all parts have one line.
+  /// Each element of a load keeps its own.
   bool follows(ir::Value before, ir::Value access) {
     const ir::Inst &first = function_[before], &second = function_[access];
     ir::Attributes expected = first.attr;
     expected.alignment = second.attr.alignment;
     return offset_of(access) == offset_of(before) + ir::byte_size(type_of(before)) &&
            type_of(access) == type_of(before) && second.attr == expected &&
-           ir::same_line(function_, first.location, second.location);
+           (first.op == ir::Op::load || ir::same_line(function_, first.location, second.location));
   }
 
   /// Chooses the first of `accesses`, which follow each other in memory, and returns how many it has dealt
@@ -135,8 +138,9 @@ class Merger {
   std::size_t merge_run(const Accesses& accesses) {
     const ir::Value address = function_[accesses[0]].args[0];
     const std::uint32_t bytes = ir::byte_size(type_of(accesses[0]));
-    for (const std::uint32_t count : {kBytes / bytes, kBytes / 2 / bytes})
-      if (count > 1 && count <= accesses.size() && are_apart(address, count * bytes)) {
+    const bool loads = function_[accesses[0]].op == ir::Op::load;
+    for (std::uint32_t count = kBytes / bytes; count > 1; --count)
+      if ((loads || std::has_single_bit(count)) && count <= accesses.size() && are_apart(address, count * bytes)) {
         chosen_.emplace_back(accesses.begin(), accesses.begin() + static_cast<std::ptrdiff_t>(count));
         return count;
       }

@@ -118,10 +118,9 @@ Bits host_address(const Scene& scene, ir::Space space, std::uint64_t address) {
   return reinterpret_cast<std::uint64_t>(scene.worker.shared_base) + static_cast<std::uint64_t>(offset);
 }
 
-/// True if an access to `address` by `what` ends in this fault.
-bool offends(const Scene& scene, const ir::Inst& what, std::uint64_t address) {
+/// True if an access to `bytes` at `address` by `what` ends in this fault.
+bool offends(const Scene& scene, const ir::Inst& what, std::uint64_t address, std::uint32_t bytes) {
   if (what.attr.space == ir::Space::param) return false;
-  const std::uint32_t bytes = scene.bytes_of(what);
   const bool misaligned = address % (what.attr.alignment == 0 ? bytes : what.attr.alignment) != 0;
   if (scene.fault.kind == engine::FaultKind::misaligned_address) return misaligned;
   if (misaligned) return false;
@@ -130,6 +129,28 @@ bool offends(const Scene& scene, const ir::Inst& what, std::uint64_t address) {
   const std::uint64_t begin = reinterpret_cast<std::uint64_t>(scene.launch.window_base);
   if (is_global(what.attr.space) && *at - begin >= scene.launch.window_bytes) return true;
   return !scene.probe.readable(*at, bytes);
+}
+
+/// True if the loads of several elements are the kernel's own, which cuts/merge_neighbours made one.
+bool is_merged(const ir::Inst& what) {
+  return what.op == Op::load && what.attr.count > 1 && what.attr.alignment == ir::byte_size(what.type);
+}
+
+/// The thread's access, or the first of the kernel's accesses in it that ends in this fault.
+Offender offender_of(const Scene& scene, std::uint32_t thread, Value access, std::uint64_t address) {
+  const ir::Inst& what = scene.kernel[access];
+  const Offender whole{thread, address, access};
+  if (!is_merged(what)) return whole;
+  const std::uint32_t bytes = ir::byte_size(what.type);
+  Offender found = whole;
+  for (const Value value : scene.kernel.blocks[what.block].insts) {
+    const ir::Inst& part = scene.kernel[value];
+    if (part.op != Op::extract || part.args[0] != access) continue;
+    const std::uint64_t at = address + part.imm * bytes;
+    if (!offends(scene, what, at, bytes)) continue;
+    if (found.part == ir::kNone || part.location == what.location) found = {thread, at, access, value};
+  }
+  return found;
 }
 
 /// One thread on its way through the kernel.
@@ -193,9 +214,9 @@ class Thread {
         const Result address = address_of(what);
         if (!address) return ends(End::unknown);
         if (scene_.access != ir::kNone) scene_.decisive |= address->from;
-        if (offends(scene_, what, address->bits)) {
+        if (offends(scene_, what, address->bits, scene_.bytes_of(what))) {
           scene_.decisive |= address->from;
-          offender_ = {number_, address->bits, value};
+          offender_ = offender_of(scene_, number_, value, address->bits);
           return ends(End::offended);
         }
       }
@@ -408,7 +429,9 @@ bool agrees(const Scene& scene, const std::vector<Found>& offenders) {
     const Bits at = host_address(scene, what.attr.space, found.offender.address);
     if (!at) return false;
     if (!inside) return *at - begin >= scene.launch.window_bytes || *at / kPage == told / kPage;
-    return *at / kPage == told / kPage || (*at + scene.bytes_of(what) - 1) / kPage == told / kPage;
+    const std::uint32_t bytes =
+        found.offender.part == ir::kNone ? scene.bytes_of(what) : ir::byte_size(what.type);
+    return *at / kPage == told / kPage || (*at + bytes - 1) / kPage == told / kPage;
   });
 }
 

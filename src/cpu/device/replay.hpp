@@ -25,6 +25,9 @@ struct Offender {
   std::uint32_t thread = 0;  ///< linear, in the block
   std::uint64_t address = 0;
   ir::Value access = ir::kNone;  ///< the instruction
+  /// The `extract` of the element of `access` that the kernel accesses in a load of its own, if the access is
+  /// several of the kernel's. `address` is the element's then.
+  ir::Value part = ir::kNone;
 };
 
 /// The lowest thread that met `fault` at instruction `access` of the kernel; kNone: at any instruction.

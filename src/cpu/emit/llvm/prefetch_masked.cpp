@@ -20,6 +20,8 @@ using llvm::Value;
 constexpr std::int64_t kLineBytes = 64;
 /// LLVM splits a longer load and mixes up the order of its parts, of which the prefetchers then learn less.
 constexpr std::int64_t kLongBytes = 256;
+/// A masked load of at most so many bytes is a single lane's.
+constexpr std::int64_t kShortBytes = 16;
 
 /// A masked load or store of global memory, or of one that may be global.
 struct Masked {
@@ -40,7 +42,7 @@ Masked any_access(llvm::Instruction& inst) {
   }
   auto* const call = llvm::dyn_cast<llvm::IntrinsicInst>(&inst);
   if (call == nullptr) return {};
-  if (call->getIntrinsicID() == llvm::Intrinsic::masked_load)
+  if (call->getIntrinsicID() == llvm::Intrinsic::masked_load && bytes(call->getType()) > kShortBytes)
     return {call->getArgOperand(0), bytes(call->getType()), false};
   if (call->getIntrinsicID() == llvm::Intrinsic::masked_store)
     return {call->getArgOperand(1), bytes(call->getArgOperand(0)->getType()), true};

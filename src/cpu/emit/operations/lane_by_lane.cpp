@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/emit/operations/lane_by_lane.hpp"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -39,6 +41,20 @@ std::optional<std::int64_t> next_row(const Access& access) {
   return step;
 }
 
+/// The elements of one lane; three are the first of four.
+Value* load_elements(const Access& access, Value* pointer) {
+  llvm::IRBuilder<>& b = access.context.builder();
+  auto* const type = llvm::FixedVectorType::get(access.memory_type(), std::bit_ceil(access.count));
+  if (access.count == type->getNumElements()) return load_one(access, type, pointer);
+  llvm::SmallVector<llvm::Constant*, 4> present(type->getNumElements(), b.getFalse());
+  std::fill_n(present.begin(), access.count, b.getTrue());
+  llvm::CallInst* const load =
+      b.CreateMaskedLoad(type, pointer, access.align(), llvm::ConstantVector::get(present),
+                         llvm::Constant::getNullValue(type));
+  annotate(access, load);
+  return load;
+}
+
 /// The elements of each lane, one vector for a lane. A lane that does not run reads what the first one reads
 /// that runs.
 Elements load_each_lane(const Access& access, const LanePointers& pointers) {
@@ -49,7 +65,6 @@ Elements load_each_lane(const Access& access, const LanePointers& pointers) {
   // Not for memory farther away, whose loads LLVM would put into another order.
   auto* const known = access.space == ir::Space::shared ? llvm::dyn_cast<llvm::Constant>(index) : nullptr;
   Value* const indices = known != nullptr ? nullptr : spill(c, index);
-  llvm::Type* const of_lane = llvm::FixedVectorType::get(access.memory_type(), access.count);
   llvm::Type* const number = index->getType()->getScalarType();
   const std::optional<std::int64_t> next = next_row(access);
   Elements lanes;
@@ -60,7 +75,7 @@ Elements load_each_lane(const Access& access, const LanePointers& pointers) {
     Value* const offset = b.CreateMul(b.CreateSExt(its, b.getInt64Ty()),
                                       b.getInt64(static_cast<std::uint64_t>(pointers.scale)));
     Value* const pointer = b.CreateGEP(b.getInt8Ty(), pointers.base, offset);
-    lanes.push_back(load_one(access, of_lane, pointer));
+    lanes.push_back(load_elements(access, pointer));
     if (next) prefetch_line(b, advance(c, pointer, *next), Cache::second);
   }
   if (known == nullptr) release(c, {indices});
@@ -119,23 +134,24 @@ Value* spill_addresses(const Access& access, const LanePointers& pointers, Value
 }  // namespace
 
 bool moves_lane_by_lane(const Access& access) {
-  return access.count > 1 && access.element_bytes >= 4 &&
-         (access.bytes() == kBlockBytes || access.bytes() == kBlockBytes / 2) && !access.interleaved() &&
-         access.space != ir::Space::param && !ir::is_ordered(access.inst.attr);
+  const unsigned bytes = std::bit_ceil(access.count) * access.element_bytes;
+  return access.count > 1 && access.element_bytes >= 4 && (bytes == kBlockBytes || bytes == kBlockBytes / 2) &&
+         !access.interleaved() && access.space != ir::Space::param && !ir::is_ordered(access.inst.attr);
 }
 
 std::vector<Value*> load_lane_by_lane(const Access& access, const LanePointers& pointers) {
   Context& c = access.context;
   const Elements lanes = load_each_lane(access, pointers);
-  const unsigned in_block = kBlockBytes / access.bytes(), group = kBlocks * access.count * in_block;
+  const unsigned count = std::bit_ceil(access.count);
+  const unsigned in_block = kBlockBytes / (count * access.element_bytes), group = kBlocks * count * in_block;
   std::vector<Elements> sorted;
   for (unsigned first = 0; first < kWarpSize; first += group) {
     Elements vectors;
-    for (unsigned vector = 0; vector < access.count; ++vector) {
+    for (unsigned vector = 0; vector < count; ++vector) {
       Elements parts;
       for (unsigned block = 0; block < kBlocks; ++block)
         for (unsigned lane = 0; lane < in_block; ++lane)
-          parts.push_back(lanes[first + (block * access.count + vector) * in_block + lane]);
+          parts.push_back(lanes[first + (block * count + vector) * in_block + lane]);
       vectors.push_back(concat(c, parts));
     }
     sorted.push_back(sort_blocks(c, vectors));
