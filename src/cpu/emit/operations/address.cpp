@@ -321,10 +321,12 @@ bool Access::masks_natively() const {
   return isa == Isa::avx512 || (isa == Isa::avx2 && element_bytes >= 4);
 }
 
-void prefetch_line(llvm::IRBuilder<>& builder, Value* pointer, Cache cache) {
-  const unsigned locality = cache == Cache::first ? 3 : 2;
-  builder.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder.getPtrTy()},
-                          {pointer, builder.getInt32(0), builder.getInt32(locality), builder.getInt32(1)});
+void prefetch_line(llvm::IRBuilder<>& builder, Value* pointer, Prefetch how) {
+  const unsigned writes = how.purpose == Purpose::store ? 1 : 0;
+  const unsigned locality = how.cache == Cache::first ? 3 : 2;
+  builder.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {builder.getPtrTy()},
+      {pointer, builder.getInt32(writes), builder.getInt32(locality), builder.getInt32(1)});
 }
 
 Value* advance(Context& context, Value* pointer, std::int64_t bytes) {

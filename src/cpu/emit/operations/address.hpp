@@ -83,8 +83,14 @@ llvm::Value* gather_pointers(Context& context, const LanePointers& pointers, std
 
 /// The cache to which lines are prefetched.
 enum class Cache : std::uint8_t { first, second };
+/// What lines are prefetched for: a store needs its line alone, without copies in the caches of others.
+enum class Purpose : std::uint8_t { load, store };
+struct Prefetch {
+  Cache cache = Cache::first;
+  Purpose purpose = Purpose::load;
+};
 /// Prefetches the line of `pointer`. A hint: it reads nothing and does not fault.
-void prefetch_line(llvm::IRBuilder<>& builder, llvm::Value* pointer, Cache cache);
+void prefetch_line(llvm::IRBuilder<>& builder, llvm::Value* pointer, Prefetch how);
 
 llvm::Value* advance(Context& context, llvm::Value* pointer, std::int64_t bytes);
 

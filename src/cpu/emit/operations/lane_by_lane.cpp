@@ -76,7 +76,7 @@ Elements load_each_lane(const Access& access, const LanePointers& pointers) {
                                       b.getInt64(static_cast<std::uint64_t>(pointers.scale)));
     Value* const pointer = b.CreateGEP(b.getInt8Ty(), pointers.base, offset);
     lanes.push_back(load_elements(access, pointer));
-    if (next) prefetch_line(b, advance(c, pointer, *next), Cache::second);
+    if (next) prefetch_line(b, advance(c, pointer, *next), {Cache::second});
   }
   if (known == nullptr) release(c, {indices});
   return lanes;

@@ -61,7 +61,7 @@ void Instructions::emit_one(ir::Value value) {
     engine_.note(offsetof(engine::WorkerState, fault_location), code_.getInt32(what.location));
   }
   emit_operation(context_, value);
-  if (what.op == ir::Op::load && body_.version != Version::lane) prefetcher_.emit(value);
+  if (body_.version != Version::lane) prefetcher_.emit(value);
 }
 
 }  // namespace quern::cpu::emit

@@ -165,7 +165,7 @@ std::optional<Prefetcher::Advance> Prefetcher::advance_of(ir::Value value, std::
   }
 }
 
-/// Describes how the lanes of a load move through memory. Returns nothing if their distances are not fixed.
+/// Describes how the lanes of an access move through memory. Returns nothing if their distances are not fixed.
 std::optional<Prefetcher::Walk> Prefetcher::walk_of(ir::Value address) const {
   const analysis::LanePattern& where = pattern(address);
   if (where.kind == analysis::LanePatternKind::affine) return Walk{where, address, 1};
@@ -189,26 +189,30 @@ llvm::Value* Prefetcher::base_of(ir::Value address) {
                          code_.CreateMul(index, code_.getInt64(static_cast<std::uint64_t>(where.scale))));
 }
 
-void Prefetcher::emit(ir::Value load) {
-  const ir::Value address = inst(load).args[0];
-  if (inst(load).attr.space != ir::Space::global) return;
+/// Stores are prefetched in rounds with barriers only: the stores of other loops wait for nothing, and to
+/// prefetch them, too, takes up to twice the time. Measured on Zen 4.
+void Prefetcher::emit(ir::Value access) {
+  const bool stores = inst(access).op == ir::Op::store;
+  if ((inst(access).op != ir::Op::load && !stores) || inst(access).attr.space != ir::Space::global) return;
+  const ir::Value address = inst(access).args[0];
   const std::optional<Walk> walk = walk_of(address);
   if (!walk) return;
   const std::vector<unsigned> lanes = lane_of_each_line(walk->lanes);
-  if (lanes.size() > std::max(kMaxLines, whole_lines(load))) return;
-  const std::uint32_t loop = facts().loop_of[inst(load).block];
+  if (lanes.size() > std::max(kMaxLines, whole_lines(access))) return;
+  const std::uint32_t loop = facts().loop_of[inst(access).block];
   if (loop == ir::kNone) {
-    if (full() && !body_.serial) emit_for_next_block(load, *walk, lanes);
+    if (full() && !body_.serial && !stores) emit_for_next_block(access, *walk, lanes);
     return;
   }
+  RoundLength length = round_length(loop);
+  if (stores && length != RoundLength::barrier) return;
   const std::optional<Advance> stride = advance_of(walk->moving, loop, kMaxDepth);
   if (!stride || stride->amount == nullptr) return;
-  RoundLength length = round_length(loop);
   // The processor detects short strides itself if iterations are short, too, and nothing lies between them.
   const bool no_long_operation = length == RoundLength::none || length == RoundLength::few;
   if (const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(stride->amount);
       no_long_operation && known != nullptr) {
-    if (!leaves_gaps(load, loop, known->getSExtValue() * walk->scale)) return;
+    if (!leaves_gaps(access, loop, known->getSExtValue() * walk->scale)) return;
     length = RoundLength::few;  // the next warps, which read what lies between, need that soon
   }
   const bool parted = !full() || body_.serial;
@@ -216,8 +220,10 @@ void Prefetcher::emit(ir::Value load) {
       parted ? kPartedRoundsAhead : rounds_ahead(length, body_.gang.width, stride->copies);
   llvm::Value* ahead =
       code_.CreateMul(stride->amount, code_.getInt64(rounds * static_cast<std::uint64_t>(walk->scale)));
-  ahead = code_.CreateAdd(code_.CreateAdd(base_of(address), ahead), code_.getInt64(inst(load).imm));
-  prefetch(ahead, walk->lanes, lanes, length == RoundLength::none && !parted ? Cache::second : Cache::first);
+  ahead = code_.CreateAdd(code_.CreateAdd(base_of(address), ahead), code_.getInt64(inst(access).imm));
+  prefetch(ahead, walk->lanes, lanes,
+           {length == RoundLength::none && !parted ? Cache::second : Cache::first,
+            stores ? Purpose::store : Purpose::load});
 }
 
 /// True if the loads of an iteration of the loop, from the address of `load`, are no more than half of the
@@ -233,9 +239,11 @@ bool Prefetcher::leaves_gaps(ir::Value load, std::uint32_t loop, std::int64_t st
   return std::abs(stride) >= std::max(kLeastGappedStride, 2 * read);
 }
 
-/// The lines of as many bytes as a warp loads.
-std::size_t Prefetcher::whole_lines(ir::Value load) const {
-  return kWarpSize * inst(load).attr.count * ir::byte_size(inst(load).type) / kLineBytes;
+/// The lines of as many bytes as a warp loads or stores.
+std::size_t Prefetcher::whole_lines(ir::Value access) const {
+  const ir::Inst& what = inst(access);
+  const ir::Type type = what.op == ir::Op::store ? inst(what.args[1]).type : what.type;
+  return kWarpSize * what.attr.count * ir::byte_size(type) / kLineBytes;
 }
 
 /// True if a block's threads load consecutive memory, and so, one expects, do consecutive blocks: the
@@ -292,7 +300,7 @@ void Prefetcher::emit_for_next_block(ir::Value load, const Walk& walk, const std
     known->second = code_.CreateMul(code_.CreateSub(here, before), code_.getInt64(blocks_ahead()));
   }
   prefetch(code_.CreateAdd(code_.CreateAdd(here, known->second), code_.getInt64(inst(load).imm)),
-           pattern(address), lanes, blocks_ahead() == 1 ? Cache::first : of_blocks_);
+           pattern(address), lanes, {blocks_ahead() == 1 ? Cache::first : of_blocks_});
 }
 
 /// Blocks of several warps or gangs: the same, by the constant distance of the next block's address.
@@ -303,12 +311,12 @@ void Prefetcher::emit_by_block_step(ir::Value load, const Walk& walk, const std:
   const std::int64_t ahead =
       *step * static_cast<std::int64_t>(blocks_ahead()) + static_cast<std::int64_t>(inst(load).imm);
   prefetch(code_.CreateAdd(base_of(address), code_.getInt64(static_cast<std::uint64_t>(ahead))), walk.lanes,
-           lanes, of_blocks_);
+           lanes, {of_blocks_});
 }
 
 /// Prefetches the lines that the lanes access if the scalar of the address is `base`.
 void Prefetcher::prefetch(llvm::Value* base, const analysis::LanePattern& where,
-                          const std::vector<unsigned>& lanes, Cache cache) {
+                          const std::vector<unsigned>& lanes, Prefetch how) {
   for (const unsigned lane : lanes) {
     llvm::Value* at = base;
     for (const analysis::Term& term : where.terms) {
@@ -321,7 +329,7 @@ void Prefetcher::prefetch(llvm::Value* base, const analysis::LanePattern& where,
       }
       at = code_.CreateAdd(at, part);
     }
-    prefetch_line(code_, code_.CreateIntToPtr(at, code_.getPtrTy()), cache);
+    prefetch_line(code_, code_.CreateIntToPtr(at, code_.getPtrTy()), how);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefetches for loads that walk through memory in a loop. The processor does not detect strides that are too
+// Prefetches for loads and stores that walk through memory in a loop. The processor does not detect strides that are too
 // long (as long as the width of the grid), and does not look past long operations between iterations
 // (barriers, atomic operations lane by lane). In these cases the code prefetches the addresses of later
 // iterations.
@@ -29,8 +29,8 @@ class Prefetcher : private BodyPart {
         specialisation_(specialisation),
         of_blocks_(of_blocks) {}
 
-  /// Called after a load.
-  void emit(ir::Value load);
+  /// Called after each instruction.
+  void emit(ir::Value access);
 
  private:
   /// Returns the analysis of the version being emitted.
@@ -45,8 +45,8 @@ class Prefetcher : private BodyPart {
   void emit_for_next_block(ir::Value load, const Walk& walk, const std::vector<unsigned>& lanes);
   void emit_by_block_step(ir::Value load, const Walk& walk, const std::vector<unsigned>& lanes);
   void prefetch(llvm::Value* base, const analysis::LanePattern& where, const std::vector<unsigned>& lanes,
-                Cache cache);
-  std::size_t whole_lines(ir::Value load) const;
+                Prefetch how);
+  std::size_t whole_lines(ir::Value access) const;
   bool is_dense(std::size_t lines, std::size_t whole_lines);
   bool has_rows();
   std::uint64_t blocks_ahead();
