@@ -96,7 +96,15 @@ const HostCpu& host_cpu() {
   return cpu;
 }
 
-bool is_for_host(Isa isa, bool portable) { return isa == widest_isa() && !portable; }
+/// Code for AVX2 is for this processor as well where it has AVX-512, and is as it would be without.
+bool is_for_host(Isa isa, bool portable) {
+  return !portable && (isa == widest_isa() || (isa == Isa::avx2 && widest_isa() == Isa::avx512));
+}
+
+/// All other features of AVX-512 depend on the one.
+std::string host_features(Isa isa) {
+  return host_cpu().features + (isa == Isa::avx512 ? "" : ",-avx512f");
+}
 
 }  // namespace
 
@@ -130,7 +138,7 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_l
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   const auto level = opt_level == kGoodLevel ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::None;
   return std::unique_ptr<llvm::TargetMachine>(
-      x86_target().createTargetMachine(kTriple, cpu, is_host ? host_cpu().features : "", options,
+      x86_target().createTargetMachine(kTriple, cpu, is_host ? host_features(isa) : "", options,
                                        llvm::Reloc::PIC_, llvm::CodeModel::Small, level, /*JIT=*/true));
 }
 

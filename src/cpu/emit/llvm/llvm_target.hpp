@@ -11,8 +11,9 @@
 
 namespace quern::cpu::emit {
 
-/// Targets this processor if `isa` is its widest instruction set and the code need not be `portable`;
-/// otherwise a processor of that class, so that code for any class can be inspected. Code is
+/// Targets this processor if the code need not be `portable` and `isa` is its widest instruction set, or
+/// AVX2 where it has AVX-512; otherwise a processor of that class, so that code for any class can be
+/// inspected. Code is
 /// position-independent. A multiplication and an addition are never fused (PTX has explicit fma
 /// instructions).
 std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_level, bool portable = false);
