@@ -145,6 +145,19 @@ kernel void matmul_vectors(global const float* restrict a, global const float* r
   vstore16(sum3, column, c + (size_t)(row + 3) * n);
 }
 
+// Eight rows by sixteen columns.
+kernel void matmul_eight_rows(global const float* restrict a, global const float* restrict b, global float* restrict c, int n) {
+  const int column = get_global_id(0), row = 8 * get_global_id(1);
+  float16 sum[8] = {};
+  for (int k = 0; k < n; ++k) {
+    const float16 other = vload16(column, b + (size_t)k * n);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum[i] += a[(row + i) * n + k] * other;
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) vstore16(sum[i], column, c + (size_t)(row + i) * n);
+}
+
 kernel void mandelbrot(global int* restrict image, int width, int height, int limit) {
   const int column = get_global_id(0), row = get_global_id(1);
   const float cx = -2.0f + 3.0f * column / width;

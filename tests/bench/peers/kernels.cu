@@ -74,6 +74,19 @@ extern "C" __global__ void matmul_two_rows(const float* a, const float* b, float
   c[(row + 1) * n + column] = next;
 }
 
+// Eight rows a thread, without a tile, in registers; a block's threads are neighbours in a row.
+extern "C" __global__ void matmul_eight_rows(const float* a, const float* b, float* c, int n) {
+  const int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * 8;
+  float sum[8] = {};
+  for (int k = 0; k < n; ++k) {
+    const float other = b[k * n + column];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum[i] += a[(row + i) * n + k] * other;
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) c[(row + i) * n + column] = sum[i];
+}
+
 // A warp a row of at most 1,024 elements, which stay in registers.
 extern "C" __global__ void softmax_registers(const float* in, float* out, int columns) {
   const size_t row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;

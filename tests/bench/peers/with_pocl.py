@@ -26,7 +26,8 @@ def ways(name, a):
                 [("nbody", lines("n", 256)[0]), ("nbody_plain", lines("n", 64)[0]), ("nbody_vectors", lines(a["n"] // 16, 1)[0])]]
     if name == "matmul":
         arguments = ("a", "b", "c", "n")
-        return [("matmul", *square("n", 16, 16), arguments), ("matmul_vectors", (a["n"] // 16, a["n"] // 4), (1, 16), arguments)]
+        return [("matmul", *square("n", 16, 16), arguments), ("matmul_vectors", (a["n"] // 16, a["n"] // 4), (1, 16), arguments),
+                ("matmul_eight_rows", (a["n"] // 16, a["n"] // 8), (1, 16), arguments)]
     if name == "mandelbrot":
         arguments = ("image", "width", "height", "limit")
         return [("mandelbrot", *square("width", 16, 16), arguments), ("mandelbrot_vectors", (a["width"] // 16, a["height"]), (4, 4), arguments)]
