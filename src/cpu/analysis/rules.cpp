@@ -72,7 +72,9 @@ Rules::Rules(const ir::Module& module, const ir::Function& function, const Speci
       assumption_(assumption),
       patterns_(patterns) {
   for (unsigned d = 0; d < 3; ++d) thread_index_[d] = thread_index_pattern(specialisation, d);
-  if (assumption == Assumption::optimistic) divides_ = find_numbers_of_divisions(function);
+  if (assumption != Assumption::optimistic) return;
+  divides_ = find_numbers_of_divisions(function);
+  edges_ = find_edges(function);
 }
 
 std::uint32_t Rules::bits_of(ir::Value value) const { return ir::bit_size(function_[value].type); }
@@ -137,7 +139,7 @@ Rules::Result Rules::evaluate(ir::Value value) const {
     case ir::Op::arg:
       return uniform_if(false);
     default:
-      return ir::has_trait(inst.op, 'p') ? pure(inst) : uniform_if(false);
+      return ir::has_trait(inst.op, 'p') ? pure(value) : uniform_if(false);
   }
 }
 
@@ -217,7 +219,8 @@ LanePattern Rules::convert_space(const ir::Inst& inst) const {
   return result;
 }
 
-Rules::Result Rules::pure(const ir::Inst& inst) const {
+Rules::Result Rules::pure(ir::Value value) const {
+  const ir::Inst& inst = function_[value];
   const std::uint32_t bits = ir::bit_size(inst.type);
   std::vector<Range> ranges;
   for (const ir::Value arg : inst.args) ranges.push_back(range_of(patterns_[arg]));
@@ -235,8 +238,12 @@ Rules::Result Rules::pure(const ir::Inst& inst) const {
     if (inst.op != ir::Op::icmp)  // bounds are more precise: they exclude lanes that do not exist
       if (std::optional<LanePattern> lanes = folded_lanes(inst)) return {*std::move(lanes)};
     pattern = linear(inst, bounds.wraps);
-    if (pattern.kind == LanePatternKind::varying)
+    if (pattern.kind == LanePatternKind::varying) {
       if (std::optional<Result> quotient = divide_together(inst)) return *std::move(quotient);
+      if (std::optional<LanePattern> index = within_edges(value))
+        return {with_range(*std::move(index), bounds.range.min, bounds.range.max), true};
+      if (std::optional<LanePattern> answer = at_edge(value)) return {*std::move(answer), true};
+    }
     if (std::optional<Result> rest = rest_of_division(inst)) return *std::move(rest);
   }
   if (is_integer(inst.type)) set_range(pattern, bounds.range);
@@ -445,6 +452,26 @@ std::optional<Rules::Result> Rules::divide_together(const ir::Inst& inst) const 
   const std::int64_t most = std::max<std::int64_t>(a.max, 0);
   set_range(result.pattern, {0, remainder && b.max > 0 ? std::min(most, b.max - 1) : most});
   return result;
+}
+
+/// Assumes of an index that stops at the edges of the data that no lane is beyond an edge.
+std::optional<LanePattern> Rules::within_edges(ir::Value value) const {
+  if (edges_.indices.empty() || !edges_.indices[value]) return std::nullopt;
+  const std::optional<Clamp> clamp = clamp_of(function_, patterns_, function_[value]);
+  if (!clamp || !is_likely_edge(*clamp, patterns_)) return std::nullopt;
+  LanePattern result = patterns_[clamp->index];
+  result.constant.reset();
+  result.base_align = 1;
+  return result;
+}
+
+/// Assumes of a comparison that chooses an index at an edge of the data that no lane is at the edge.
+std::optional<LanePattern> Rules::at_edge(ir::Value value) const {
+  if (edges_.conditions.empty() || edges_.conditions[value] == AtEdge::unknown) return std::nullopt;
+  const std::optional<EdgeComparison> comparison = edge_comparison_of(function_, patterns_, function_[value]);
+  if (!comparison || !is_likely_edge(*comparison, patterns_)) return std::nullopt;
+  if (edges_.conditions[value] == AtEdge::alike) return uniform_pattern(1);
+  return constant_pattern(1, edges_.conditions[value] == AtEdge::yes ? 1 : 0);
 }
 
 /// Compilers write `a % b` as `a - a / b * b` where they have the quotient.

@@ -7,6 +7,7 @@
 
 #include "cpu/analysis/algebra.hpp"
 #include "cpu/analysis/analysis.hpp"
+#include "cpu/analysis/edges.hpp"
 
 namespace quern::cpu::analysis {
 
@@ -33,7 +34,7 @@ class Rules {
   LanePattern symbol(const ir::Inst& inst) const;
   LanePattern load(const ir::Inst& inst) const;
   LanePattern convert_space(const ir::Inst& inst) const;
-  Result pure(const ir::Inst& inst) const;
+  Result pure(ir::Value value) const;
   LanePattern linear(const ir::Inst& inst, bool wraps) const;
   LanePattern compare(const ir::Inst& inst) const;
   LanePattern extreme(const ir::Inst& inst) const;
@@ -44,6 +45,8 @@ class Rules {
   std::optional<Result> widen_affine(const ir::Inst& inst, const Operand& from) const;
   std::optional<Result> divide_together(const ir::Inst& inst) const;
   std::optional<Result> rest_of_division(const ir::Inst& inst) const;
+  std::optional<LanePattern> within_edges(ir::Value value) const;
+  std::optional<LanePattern> at_edge(ir::Value value) const;
   std::optional<Result> natural_sign(const ir::Inst& inst) const;
   std::optional<LanePattern> decided(const ir::Inst& inst) const;
   bool extend_terms(LanePattern& pattern, std::uint32_t from, std::uint32_t to, bool sign) const;
@@ -57,7 +60,9 @@ class Rules {
   Assumption assumption_;
   const std::vector<LanePattern>& patterns_;
   std::array<LanePattern, 3> thread_index_;
-  std::vector<bool> divides_;  ///< by value: it is a dividend or a divisor. Empty unless optimistic
+  // Empty unless optimistic.
+  std::vector<bool> divides_;  ///< by value: it is a dividend or a divisor
+  Edges edges_;
 };
 
 }  // namespace quern::cpu::analysis

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cpu/analysis/algebra.hpp"
+#include "cpu/analysis/edges.hpp"
 #include "cpu/ir/divisions.hpp"
 
 namespace quern::cpu::cuts {
@@ -41,6 +42,12 @@ ir::BlockId cut(ir::Function& function, ir::BlockId id, std::size_t at) {
 std::vector<ir::Value> tested_operands(const ir::Function& function, const Analysis& facts,
                                        ir::Value assumed) {
   const ir::Inst& inst = function[assumed];
+  if (const auto clamp = analysis::clamp_of(function, facts.patterns, inst)) {
+    const ir::Value index = analysis::unclamped(function, facts.patterns, clamp->index);
+    return clamp->bound == ir::kNone ? std::vector{index} : std::vector{index, clamp->bound};
+  }
+  if (const auto comparison = analysis::edge_comparison_of(function, facts.patterns, inst))
+    return {analysis::unclamped(function, facts.patterns, comparison->index), comparison->bound};
   switch (inst.op) {
     case ir::Op::icmp:
     case ir::Op::lshr:

@@ -140,7 +140,8 @@ class Merger {
     const std::uint32_t bytes = ir::byte_size(type_of(accesses[0]));
     const bool loads = function_[accesses[0]].op == ir::Op::load;
     for (std::uint32_t count = kBytes / bytes; count > 1; --count)
-      if ((loads || std::has_single_bit(count)) && count <= accesses.size() && are_apart(address, count * bytes)) {
+      if ((loads || std::has_single_bit(count)) && count <= accesses.size() &&
+          are_apart(address, count * bytes)) {
         chosen_.emplace_back(accesses.begin(), accesses.begin() + static_cast<std::ptrdiff_t>(count));
         return count;
       }

@@ -102,9 +102,7 @@ bool is_for_host(Isa isa, bool portable) {
 }
 
 /// All other features of AVX-512 depend on the one.
-std::string host_features(Isa isa) {
-  return host_cpu().features + (isa == Isa::avx512 ? "" : ",-avx512f");
-}
+std::string host_features(Isa isa) { return host_cpu().features + (isa == Isa::avx512 ? "" : ",-avx512f"); }
 
 }  // namespace
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/operations/compare.hpp"
+
 #include "cpu/emit/operations/real.hpp"
 
 namespace quern::cpu::emit {
@@ -17,9 +19,7 @@ constexpr CmpInst::Predicate kFloating[] = {
     CmpInst::FCMP_UGT, CmpInst::FCMP_UGE, CmpInst::FCMP_ORD, CmpInst::FCMP_UNO,
 };
 
-Value* icmp(Operands& o) {
-  return o.b.CreateICmp(kInteger[static_cast<std::size_t>(o.inst.attr.icmp)], o[0], o[1]);
-}
+Value* icmp(Operands& o) { return o.b.CreateICmp(predicate_of(o.inst.attr.icmp), o[0], o[1]); }
 
 Value* fcmp(Operands& o) {
   Value* sides[] = {o[0], o[1]};
@@ -35,6 +35,8 @@ Value* select(Operands& o) { return o.b.CreateSelect(o[0], o[1], o[2]); }
 constexpr Row kRows[] = {{ir::Op::icmp, icmp}, {ir::Op::fcmp, fcmp}, {ir::Op::select, select}};
 
 }  // namespace
+
+llvm::CmpInst::Predicate predicate_of(ir::Icmp how) { return kInteger[static_cast<std::size_t>(how)]; }
 
 std::span<const Row> compare_rows() { return kRows; }
 

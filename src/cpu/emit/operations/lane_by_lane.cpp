@@ -48,9 +48,8 @@ Value* load_elements(const Access& access, Value* pointer) {
   if (access.count == type->getNumElements()) return load_one(access, type, pointer);
   llvm::SmallVector<llvm::Constant*, 4> present(type->getNumElements(), b.getFalse());
   std::fill_n(present.begin(), access.count, b.getTrue());
-  llvm::CallInst* const load =
-      b.CreateMaskedLoad(type, pointer, access.align(), llvm::ConstantVector::get(present),
-                         llvm::Constant::getNullValue(type));
+  llvm::CallInst* const load = b.CreateMaskedLoad(
+      type, pointer, access.align(), llvm::ConstantVector::get(present), llvm::Constant::getNullValue(type));
   annotate(access, load);
   return load;
 }
@@ -135,8 +134,9 @@ Value* spill_addresses(const Access& access, const LanePointers& pointers, Value
 
 bool moves_lane_by_lane(const Access& access) {
   const unsigned bytes = std::bit_ceil(access.count) * access.element_bytes;
-  return access.count > 1 && access.element_bytes >= 4 && (bytes == kBlockBytes || bytes == kBlockBytes / 2) &&
-         !access.interleaved() && access.space != ir::Space::param && !ir::is_ordered(access.inst.attr);
+  return access.count > 1 && access.element_bytes >= 4 &&
+         (bytes == kBlockBytes || bytes == kBlockBytes / 2) && !access.interleaved() &&
+         access.space != ir::Space::param && !ir::is_ordered(access.inst.attr);
 }
 
 std::vector<Value*> load_lane_by_lane(const Access& access, const LanePointers& pointers) {

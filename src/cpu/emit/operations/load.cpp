@@ -386,8 +386,8 @@ void emit_load(Context& context, ir::Value value) {
 
 bool accepts_load(const ir::Inst& inst) {
   const auto displacement = static_cast<std::int64_t>(inst.imm);
-  return displacement >= INT32_MIN && displacement <= INT32_MAX &&
-         inst.attr.count >= 1 && inst.attr.count <= 4;
+  return displacement >= INT32_MIN && displacement <= INT32_MAX && inst.attr.count >= 1 &&
+         inst.attr.count <= 4;
 }
 
 constexpr Row kRows[] = {{ir::Op::load, nullptr, emit_load, accepts_load}};

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "cpu/analysis/algebra.hpp"
+#include "cpu/analysis/edges.hpp"
+#include "cpu/emit/operations/compare.hpp"
 #include "cpu/emit/operations/scalar_division.hpp"
 #include "cpu/ir/divisions.hpp"
 
@@ -224,6 +226,10 @@ void FullCode::emit_tests(ir::BlockId block) {
 /// i1: the assumption of the analysis. After the cuts it may not need one any more.
 llvm::Value* FullCode::holds(ir::Value assumed) {
   if (!plan_.full.assumed[assumed]) return code_.getTrue();
+  if (const auto clamp = analysis::clamp_of(*function_, plan_.full.patterns, inst(assumed)))
+    return clamp_holds(*clamp);
+  if (const auto comparison = analysis::edge_comparison_of(*function_, plan_.full.patterns, inst(assumed)))
+    return edge_holds(*comparison, pattern(assumed).constant);
   switch (inst(assumed).op) {
     case ir::Op::sext:
     case ir::Op::zext:
@@ -252,6 +258,58 @@ llvm::Value* FullCode::sign_holds(ir::Value question) {
     holds = code_.CreateAnd(holds, code_.CreateICmpULE(first, last));
   }
   return holds;
+}
+
+/// The index of the first lane and of the last one, as wide as `like`, and i1: it does not wrap between them,
+/// and if it is not a signed number, it is no negative one.
+FullCode::Reach FullCode::reach_of(ir::Value index, std::int64_t span, bool is_signed, llvm::Type* like) {
+  index = analysis::unclamped(*function_, plan_.full.patterns, index);
+  llvm::Value* const number = values_.scalar(index);
+  llvm::Value* const first = code_.CreateSExt(number, like == nullptr ? number->getType() : like);
+  const std::int64_t most = analysis::full_range(ir::bit_size(inst(index).type)).max - span;
+  llvm::Value* const bound = llvm::ConstantInt::getSigned(number->getType(), most);
+  llvm::Value* holds = nullptr;
+  if (!is_signed)
+    holds = code_.CreateICmpULE(number, bound);
+  else
+    holds = pattern(index).exact ? code_.getTrue() : code_.CreateICmpSLE(number, bound);
+  return {first, code_.CreateAdd(first, llvm::ConstantInt::getSigned(first->getType(), span)), holds};
+}
+
+/// i1: no lane's index is beyond the bound.
+llvm::Value* FullCode::clamp_holds(const analysis::Clamp& clamp) {
+  if (clamp.bound == ir::kNone) return reach_of(clamp.index, clamp.span, false, nullptr).holds;
+  llvm::Value* const bound = values_.scalar(clamp.bound);
+  const Reach index = reach_of(clamp.index, clamp.span, clamp.is_signed, bound->getType());
+  llvm::Value* inside = nullptr;
+  if (clamp.minimum)
+    inside =
+        clamp.is_signed ? code_.CreateICmpSLE(index.last, bound) : code_.CreateICmpULE(index.last, bound);
+  else
+    inside =
+        clamp.is_signed ? code_.CreateICmpSGE(index.first, bound) : code_.CreateICmpUGE(index.first, bound);
+  return code_.CreateAnd(index.holds, inside);
+}
+
+/// i1: all lanes compare alike with the bound, with this result if there is one.
+llvm::Value* FullCode::edge_holds(const analysis::EdgeComparison& comparison,
+                                  const std::optional<std::uint64_t>& result) {
+  const bool equality = comparison.how == ir::Icmp::eq || comparison.how == ir::Icmp::ne;
+  const bool is_signed = comparison.how <= ir::Icmp::sge;
+  llvm::Value* const bound = values_.scalar(comparison.bound);
+  const Reach index = reach_of(comparison.index, comparison.span, is_signed, bound->getType());
+  llvm::Value* agree = nullptr;
+  if (equality) {  // assumed to differ
+    agree = code_.CreateOr(code_.CreateICmpSLT(bound, index.first), code_.CreateICmpSLT(index.last, bound));
+  } else {
+    llvm::Value* const first = code_.CreateICmp(predicate_of(comparison.how), index.first, bound);
+    llvm::Value* const last = code_.CreateICmp(predicate_of(comparison.how), index.last, bound);
+    if (!result)
+      agree = code_.CreateICmpEQ(first, last);
+    else
+      agree = *result != 0 ? code_.CreateAnd(first, last) : code_.CreateNot(code_.CreateOr(first, last));
+  }
+  return code_.CreateAnd(index.holds, agree);
 }
 
 /// i1: as signed numbers, the dividends do not wrap and are not negative, the divisor is positive, and the

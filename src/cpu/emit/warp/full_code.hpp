@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "cpu/analysis/edges.hpp"
 #include "cpu/emit/warp/dispatched_code.hpp"
 #include "cpu/emit/warp/gang_code.hpp"
 #include "cpu/emit/warp/masked_code.hpp"
@@ -46,6 +47,16 @@ class FullCode : private BodyPart {
   llvm::Value* holds(ir::Value assumed);
   llvm::Value* widening_holds(ir::Value widening);
   llvm::Value* division_holds(ir::Value division);
+  /// An affine index in a warp.
+  struct Reach {
+    llvm::Value* first;
+    llvm::Value* last;
+    llvm::Value* holds;
+  };
+  Reach reach_of(ir::Value index, std::int64_t span, bool is_signed, llvm::Type* like);
+  llvm::Value* clamp_holds(const analysis::Clamp& clamp);
+  llvm::Value* edge_holds(const analysis::EdgeComparison& comparison,
+                          const std::optional<std::uint64_t>& result);
   llvm::Value* sign_holds(ir::Value question);
   void leave(ir::BlockId block);
 

@@ -165,7 +165,8 @@ std::optional<Prefetcher::Advance> Prefetcher::advance_of(ir::Value value, std::
   }
 }
 
-/// Describes how the lanes of an access move through memory. Returns nothing if their distances are not fixed.
+/// Describes how the lanes of an access move through memory. Returns nothing if their distances are not
+/// fixed.
 std::optional<Prefetcher::Walk> Prefetcher::walk_of(ir::Value address) const {
   const analysis::LanePattern& where = pattern(address);
   if (where.kind == analysis::LanePatternKind::affine) return Walk{where, address, 1};

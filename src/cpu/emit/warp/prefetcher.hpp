@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefetches for loads and stores that walk through memory in a loop. The processor does not detect strides that are too
-// long (as long as the width of the grid), and does not look past long operations between iterations
-// (barriers, atomic operations lane by lane). In these cases the code prefetches the addresses of later
-// iterations.
+// Prefetches for loads and stores that walk through memory in a loop. The processor does not detect strides
+// that are too long (as long as the width of the grid), and does not look past long operations between
+// iterations (barriers, atomic operations lane by lane). In these cases the code prefetches the addresses of
+// later iterations.
 #pragma once
 
 #include <map>

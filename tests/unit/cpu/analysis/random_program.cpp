@@ -215,6 +215,23 @@ class Generator {
     const Value sign = b_.icmp(how, of, bound);
     return b_.select(sign, chance(50) ? b_.add(rest, by) : quotient, rest);
   }
+  /// An index of 64 bits that stops at an edge, goes around it or is reflected.
+  Value at_edge() {
+    const Type type = one_of({Type::i32, Type::i64});
+    const Value index = b_.add(get(type), constant(type)), bound = get_or_constant(type);
+    const auto to_address = [&](Value value) {
+      return type == Type::i64 ? value : b_.op(chance(70) ? Op::sext : Op::zext, Type::i64, {value});
+    };
+    if (chance(20)) return to_address(b_.op(Op::iabs, type, {index}));
+    if (chance(40)) {
+      const Value clamped = b_.op(one_of({Op::smin, Op::smax, Op::umin, Op::umax}), type, {index, bound});
+      return to_address(
+          chance(50) ? b_.op(one_of({Op::smin, Op::smax}), type, {clamped, get_or_constant(type)}) : clamped);
+    }
+    const Value other = one_of({b_.sub(bound, index), b_.add(index, bound), bound, b_.constant(type, 0)});
+    const Value beyond = b_.icmp(comparison(), index, bound);
+    return to_address(chance(50) ? b_.select(beyond, other, index) : b_.select(beyond, index, other));
+  }
   Value divisor(Type type) {
     return chance(70) ? b_.constant(type, std::uint64_t{1} << below(7)) : get_or_constant(type);
   }
@@ -229,6 +246,7 @@ class Generator {
         case 1:
           return space(get(type));
         case 2:
+          if (chance(40)) return b_.load(type, b_.add(get(type), b_.shl(at_edge(), b_.i32(3))));
           return b_.load(type, get(type), one_of({ir::Space::global, ir::Space::shared, ir::Space::local}));
         case 3:
           return b_.zext(type, get(one_of({Type::i32, Type::i16})));

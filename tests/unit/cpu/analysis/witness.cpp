@@ -7,6 +7,8 @@
 #include <optional>
 #include <set>
 
+#include "cpu/ir/fold.hpp"
+
 namespace quern::cpu::test {
 namespace {
 
@@ -188,6 +190,16 @@ class Warp {
   bool assumption_holds(ir::Value value, const std::vector<Member>& group) {
     const ir::Op op = function_[value].op;
     if (op == ir::Op::sext || op == ir::Op::zext) return widens(value, group);
+    if (op == ir::Op::icmp && compares_index(value)) {
+      const bool apart = compares_alike(value, group);
+      if (apart) ++witnessed_.counts["not at an edge"];
+      return apart;
+    }
+    if (is_extreme(op) || op == ir::Op::iabs) {
+      const bool inside = is_index_itself(value, group);
+      if (inside) ++witnessed_.counts["within edges"];
+      return inside;
+    }
     if (op == ir::Op::icmp || op == ir::Op::lshr || op == ir::Op::ashr) {
       const ir::Inst& number = function_[function_[value].args[0]];
       const std::vector<ir::Value> of =
@@ -215,6 +227,63 @@ class Warp {
     const std::vector<analysis::Term>& terms = analysis_.patterns[inst.args[0]].terms;
     return std::ranges::all_of(terms[0].offsets, [&](std::int64_t offset) {
       return first + offset <= most && (first + offset) / divisor == first / divisor;
+    });
+  }
+  static bool is_extreme(ir::Op op) {
+    return op == ir::Op::smin || op == ir::Op::smax || op == ir::Op::umin || op == ir::Op::umax;
+  }
+  bool is_affine(ir::Value value) const { return analysis_.patterns[value].kind == LanePatternKind::affine; }
+  bool compares_index(ir::Value comparison) const {
+    const std::vector<ir::Value>& args = function_[comparison].args;
+    return is_affine(args[0]) || is_affine(args[1]);
+  }
+  /// The numbers of all 32 lanes, by what `lane` knows; nothing if they wrap between the lanes.
+  std::vector<Wide> numbers_of(ir::Value index, std::uint32_t lane) const {
+    const std::uint32_t bits = bits_of(index);
+    const Wide most = bits == 64 ? Wide{INT64_MAX} : Wide{INT32_MAX};
+    const Wide first = as_signed(base(index, lane), bits);
+    std::vector<Wide> numbers;
+    for (const std::int64_t offset : analysis_.patterns[index].terms[0].offsets) {
+      if (first + offset > most) return {};
+      numbers.push_back(first + offset);
+    }
+    return numbers;
+  }
+  /// True if all lanes, by what each of the group knows, compare with the result that the analysis has, or
+  /// alike if it has none.
+  bool compares_alike(ir::Value comparison, const std::vector<Member>& group) const {
+    const ir::Inst& inst = function_[comparison];
+    const bool index_first = is_affine(inst.args[0]);
+    const ir::Value index = inst.args[index_first ? 0 : 1], bound = inst.args[index_first ? 1 : 0];
+    const std::uint32_t bits = bits_of(index);
+    const std::optional<std::uint64_t> expected = analysis_.patterns[comparison].constant;
+    return std::ranges::all_of(group, [&](const Member& member) {
+      const std::vector<Wide> numbers = numbers_of(index, member.lane);
+      std::set<bool> results;
+      for (const Wide number : numbers) {
+        if (inst.attr.icmp >= ir::Icmp::ult && number < 0) return false;
+        std::uint64_t sides[] = {static_cast<std::uint64_t>(number), values_[member.lane][bound]};
+        if (!index_first) std::swap(sides[0], sides[1]);
+        results.insert(*ir::fold(inst, bits, sides) != 0);
+      }
+      return results.size() == 1 && (!expected || *results.begin() == (*expected != 0));
+    });
+  }
+  /// True if the result is the index in all lanes, by what each of the group knows.
+  bool is_index_itself(ir::Value clamp, const std::vector<Member>& group) const {
+    const ir::Inst& inst = function_[clamp];
+    const std::size_t which = is_affine(inst.args[0]) ? 0 : 1;
+    const ir::Value index = inst.args[which];
+    const bool natural = inst.op != ir::Op::smin && inst.op != ir::Op::smax;
+    return std::ranges::all_of(group, [&](const Member& member) {
+      const std::vector<Wide> numbers = numbers_of(index, member.lane);
+      return !numbers.empty() && std::ranges::all_of(numbers, [&](Wide number) {
+        if (natural && number < 0) return false;
+        const auto bits = ir::truncate(static_cast<std::uint64_t>(number), bits_of(index));
+        std::vector<std::uint64_t> args{bits};
+        if (inst.args.size() > 1) args.push_back(values_[member.lane][inst.args[1 - which]]);
+        return *ir::fold(inst, bits_of(index), args) == bits;
+      });
     });
   }
   /// The division of a - a / b * b.

@@ -39,7 +39,7 @@ TEST_CASE("claims about straight-line address arithmetic hold in every lane") {
       CHECK(seen.counts.at(kind) > test::scaled(500));
     if (assumption != Assumption::optimistic) continue;
     CHECK(seen.counts["divides together"] > test::scaled(20));
-    for (const char* assumed : {"rest of a division", "natural"})
+    for (const char* assumed : {"rest of a division", "natural", "within edges", "not at an edge"})
       CHECK(seen.counts[assumed] > test::scaled(10));
   }
 }

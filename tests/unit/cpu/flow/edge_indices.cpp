@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Indices that stop at an edge or are reflected. Full code assumes that no lane of its warp is at the edge.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "harness.hpp"
+#include "ir_builder.hpp"
+
+namespace quern::cpu::test {
+namespace {
+
+using ir::Icmp;
+using ir::Op;
+using ir::Type;
+using ir::Value;
+
+constexpr std::uint32_t kThreads = 96;
+constexpr std::uint64_t kUnset = 0x1234'5678'9abc'def0u;
+
+/// An index at an edge: the IR of it, and the number in C++. Numbers wrap at the width of the type.
+struct Form {
+  const char* what;
+  std::function<Value(IrBuilder&, Type, Value index, Value bound)> emit;
+  std::function<std::uint64_t(std::int64_t index, std::int64_t bound, std::uint64_t unsigned_index,
+                              std::uint64_t unsigned_bound)>
+      number;
+};
+
+const std::vector<Form>& forms() {
+  using Signed = std::int64_t;
+  using Unsigned = std::uint64_t;
+  const auto bits = [](Signed number) { return static_cast<Unsigned>(number); };
+  const auto two = [](Op op) {
+    return [op](IrBuilder& b, Type type, Value index, Value bound) { return b.op(op, type, {index, bound}); };
+  };
+  const auto choose = [](Icmp how, auto if_true, auto if_false) {
+    return [=](IrBuilder& b, Type type, Value index, Value bound) {
+      const Value condition = b.icmp(how, index, bound);
+      return b.select(condition, if_true(b, type, index, bound), if_false(b, type, index, bound));
+    };
+  };
+  const auto same = [](IrBuilder&, Type, Value index, Value) { return index; };
+  const auto edge = [](IrBuilder&, Type, Value, Value bound) { return bound; };
+  const auto none = [](IrBuilder& b, Type type, Value, Value) { return b.constant(type, 0); };
+  const auto before = [](IrBuilder& b, Type type, Value index, Value) {
+    return b.sub(index, b.constant(type, 1));
+  };
+  const auto mirrored = [](IrBuilder& b, Type, Value index, Value bound) { return b.sub(bound, index); };
+  const auto around = [](IrBuilder& b, Type, Value index, Value bound) { return b.sub(index, bound); };
+  static const std::vector<Form> all = {
+      {"smin", two(Op::smin), [=](Signed i, Signed n, Unsigned, Unsigned) { return bits(std::min(i, n)); }},
+      {"smax", two(Op::smax), [=](Signed i, Signed n, Unsigned, Unsigned) { return bits(std::max(i, n)); }},
+      {"umin", two(Op::umin), [](Signed, Signed, Unsigned i, Unsigned n) { return std::min(i, n); }},
+      {"umax", two(Op::umax), [](Signed, Signed, Unsigned i, Unsigned n) { return std::max(i, n); }},
+      {"smin of smax of 0",
+       [](IrBuilder& b, Type type, Value index, Value bound) {
+         return b.op(Op::smin, type, {bound, b.op(Op::smax, type, {index, b.constant(type, 0)})});
+       },
+       [=](Signed i, Signed n, Unsigned, Unsigned) { return bits(std::min(std::max<Signed>(i, 0), n)); }},
+      {"iabs", [](IrBuilder& b, Type type, Value index, Value) { return b.op(Op::iabs, type, {index}); },
+       [](Signed i, Signed, Unsigned u, Unsigned) { return i < 0 ? 0 - u : u; }},
+      {"slt, mirrored", choose(Icmp::slt, mirrored, same),
+       [](Signed i, Signed n, Unsigned u, Unsigned v) { return i < n ? v - u : u; }},
+      {"sge, around", choose(Icmp::sge, around, same),
+       [](Signed i, Signed n, Unsigned u, Unsigned v) { return i >= n ? u - v : u; }},
+      {"ult, to the edge", choose(Icmp::ult, same, edge),
+       [](Signed, Signed, Unsigned u, Unsigned v) { return u < v ? u : v; }},
+      {"uge, 0", choose(Icmp::uge, none, same),
+       [](Signed, Signed, Unsigned u, Unsigned v) { return u >= v ? 0 : u; }},
+      {"ugt, before", choose(Icmp::ugt, before, same),
+       [](Signed, Signed, Unsigned u, Unsigned v) { return u > v ? u - 1 : u; }},
+      {"eq, 0", choose(Icmp::eq, none, before),
+       [](Signed, Signed, Unsigned u, Unsigned v) { return u == v ? 0 : u - 1; }},
+      {"ne, before", choose(Icmp::ne, before, edge),
+       [](Signed, Signed, Unsigned u, Unsigned v) { return u != v ? u - 1 : v; }},
+  };
+  return all;
+}
+
+/// out[tid] = the form of start + tid and n. An address is computed from it, too, so that it is an index;
+/// what it adds to the address is shifted out.
+ir::Module program(const Form& form, Type type) {
+  IrBuilder b;
+  const Value out = b.param(Type::i64);
+  Value start = b.param(Type::i64), n = b.param(Type::i64), thread = b.tid();
+  if (type == Type::i32)
+    start = b.trunc(type, start), n = b.trunc(type, n);
+  else
+    thread = b.zext(type, thread);
+  const Value number = form.emit(b, type, b.add(start, thread), n);
+  const Value wide = type == Type::i64 ? number : b.sext(Type::i64, number);
+  const Value nothing = b.shl(b.shl(wide, 32), 32);
+  const Value address = b.add(b.add(out, nothing), b.shl(b.zext(Type::i64, b.tid()), 3));
+  b.store(address, wide);
+  b.ret();
+  return b.module();
+}
+
+std::uint64_t expected(const Form& form, Type type, std::int64_t start, std::uint32_t thread,
+                       std::int64_t n) {
+  const std::uint64_t index = static_cast<std::uint64_t>(start) + thread,
+                      bound = static_cast<std::uint64_t>(n);
+  if (type == Type::i64) return form.number(static_cast<std::int64_t>(index), n, index, bound);
+  const auto narrow = [](std::uint64_t bits) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(bits));
+  };
+  const std::uint64_t result = form.number(narrow(index), narrow(bound), static_cast<std::uint32_t>(index),
+                                           static_cast<std::uint32_t>(bound));
+  return static_cast<std::uint64_t>(std::int64_t{narrow(result)});
+}
+
+TEST_CASE("an index stops at the edge, or is reflected there, in each lane") {
+  TestDevice device;
+  std::vector<std::pair<std::int64_t, std::int64_t>> cases;  // start and n
+  for (const std::int64_t least : {std::int64_t{0}, std::int64_t{std::numeric_limits<std::int32_t>::max()},
+                                   std::int64_t{std::numeric_limits<std::int32_t>::min()},
+                                   std::numeric_limits<std::int64_t>::max() - 200})
+    for (const std::int64_t start : {-100, -40, -1, 0, 1, 50})
+      for (const std::int64_t n : {-33, -1, 0, 1, 31, 32, 63, 95, 200})
+        cases.emplace_back(least + start, least + n);
+  for (const std::int64_t start : {-40, 0})
+    cases.emplace_back(start, std::numeric_limits<std::int64_t>::min());
+  for (const Form& form : forms())
+    for (const Type type : {Type::i32, Type::i64}) {
+      const ir::Module module = program(form, type);
+      for (const Specialisation& variant : variants({kThreads, 1, 1})) {
+        const auto code = compile_ir(module, variant);
+        for (const auto& [start, n] : cases) {
+          device.clear();
+          auto out = device.allocate<std::uint64_t>(kThreads);
+          for (std::uint32_t t = 0; t < kThreads; ++t) out[t] = kUnset;
+          REQUIRE(!device.launch(*code, variant, {1, 1, 1}, Params().add(out.data()).add(start).add(n)));
+          for (std::uint32_t t = 0; t < kThreads; ++t) {
+            if (out[t] == expected(form, type, start, t, n)) continue;
+            CAPTURE(form.what);
+            CAPTURE(name(variant));
+            CAPTURE(static_cast<int>(type));
+            CAPTURE(start);
+            CAPTURE(n);
+            CAPTURE(t);
+            FAIL("stored ", out[t]);
+          }
+        }
+      }
+    }
+}
+
+}  // namespace
+}  // namespace quern::cpu::test
