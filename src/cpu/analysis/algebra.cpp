@@ -178,13 +178,18 @@ LanePattern pattern_of_lanes(const std::array<std::uint64_t, kWarpSize>& lanes, 
   return pattern;
 }
 
+std::optional<Distances> distances_of(const LanePattern& pattern) {
+  if (!has_constant_offsets(pattern)) return std::nullopt;
+  const auto [least, most] =
+      std::minmax_element(pattern.terms[0].offsets.begin(), pattern.terms[0].offsets.end());
+  if (*least < INT32_MIN || *most > INT32_MAX) return std::nullopt;
+  return Distances{*least, *most};
+}
+
 std::optional<std::int64_t> dividend_span(const LanePattern& pattern) {
-  if (pattern.kind != LanePatternKind::affine || pattern.terms.size() != 1) return std::nullopt;
-  const Term& term = pattern.terms[0];
-  const auto [least, most] = std::minmax_element(term.offsets.begin(), term.offsets.end());
-  constexpr std::int64_t kMost = INT32_MAX;
-  if (term.coefficient != ir::kNone || *least != 0 || *most > kMost) return std::nullopt;
-  return *most;
+  const std::optional<Distances> distances = distances_of(pattern);
+  if (!distances || distances->least != 0) return std::nullopt;
+  return distances->most;
 }
 
 std::vector<ir::Value> numbers_of_sign(const ir::Function& function, const ir::Inst& inst) {

@@ -49,6 +49,13 @@ bool same_terms(const LanePattern& a, const LanePattern& b);
 /// known and positive.
 std::optional<std::int64_t> dividend_span(const LanePattern& pattern);
 
+/// The least and largest distance of a lane's value from the scalar, if they are known and of 32 bits.
+struct Distances {
+  std::int64_t least = 0;
+  std::int64_t most = 0;
+};
+std::optional<Distances> distances_of(const LanePattern& pattern);
+
 /// The numbers whose signs decide the sign that a comparison or a shift asks for.
 std::vector<ir::Value> numbers_of_sign(const ir::Function& function, const ir::Inst& inst);
 

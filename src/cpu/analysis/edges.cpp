@@ -16,6 +16,7 @@ std::span<const ir::Value> indices_in(const ir::Inst& inst) {
     case ir::Op::isub:
     case ir::Op::imul:
     case ir::Op::shl:
+    case ir::Op::and_:
     case ir::Op::or_:
     case ir::Op::sext:
     case ir::Op::zext:
@@ -33,6 +34,13 @@ std::span<const ir::Value> indices_in(const ir::Inst& inst) {
     default:
       return {};
   }
+}
+
+/// True if the operation shifts the sign of a number to all bits, or to the lowest one.
+bool is_sign(const ir::Function& function, const ir::Inst& inst) {
+  if (inst.op != ir::Op::ashr && inst.op != ir::Op::lshr) return false;
+  const ir::Inst& by = function[inst.args[1]];
+  return by.op == ir::Op::constant && by.imm == ir::bit_size(inst.type) - 1;
 }
 
 /// How a number changes from a thread to the next one.
@@ -112,14 +120,19 @@ class Directions {
 
 /// What the choice between `if_true` and `if_false` suggests of its condition.
 AtEdge suggested(ir::Icmp how, Direction if_true, Direction if_false) {
-  const auto is_plain = [](Direction direction) {
-    return direction == Direction::up || direction == Direction::none;
+  const auto decided = [](Direction beyond, Direction inside, AtEdge answer) {
+    return inside == Direction::unknown || (beyond == Direction::up && inside == Direction::down)
+               ? AtEdge::unknown
+               : answer;
   };
-  if (how == ir::Icmp::eq) return is_plain(if_false) ? AtEdge::no : AtEdge::unknown;
-  if (how == ir::Icmp::ne) return is_plain(if_true) ? AtEdge::yes : AtEdge::unknown;
-  if (if_true == if_false) return is_plain(if_true) ? AtEdge::alike : AtEdge::unknown;
-  if (if_true == Direction::up) return AtEdge::yes;
-  return if_false == Direction::up ? AtEdge::no : AtEdge::unknown;
+  if (how == ir::Icmp::eq) return decided(if_true, if_false, AtEdge::no);
+  if (how == ir::Icmp::ne) return decided(if_false, if_true, AtEdge::yes);
+  if (if_true == if_false) return decided(if_true, if_false, AtEdge::alike);
+  for (const Direction inside : {Direction::up, Direction::down}) {
+    if (if_true == inside) return AtEdge::yes;
+    if (if_false == inside) return AtEdge::no;
+  }
+  return AtEdge::unknown;
 }
 
 /// An index that is larger counts elements, not the threads of a block.
@@ -128,10 +141,10 @@ bool counts_elements(const LanePattern& index) {
   return index.max > 2 * kMostThreads;
 }
 
-/// The span of `index` if it is an affine one of at least 32 bits.
-std::optional<std::int64_t> span_of(const ir::Function& function, const std::vector<LanePattern>& patterns,
-                                    ir::Value index) {
-  return ir::bit_size(function[index].type) >= 32 ? dividend_span(patterns[index]) : std::nullopt;
+/// Nothing if `index` has fewer than 32 bits.
+std::optional<Distances> lanes_of(const ir::Function& function, const std::vector<LanePattern>& patterns,
+                                  ir::Value index) {
+  return ir::bit_size(function[index].type) >= 32 ? distances_of(patterns[index]) : std::nullopt;
 }
 
 }  // namespace
@@ -153,8 +166,10 @@ Edges find_edges(const ir::Function& function) {
   const Directions directions(function);
   std::vector<bool> seen(function.insts.size(), false);
   while (!open.empty()) {
-    const ir::Inst& inst = function[open.back()];
+    const ir::Value value = open.back();
+    const ir::Inst& inst = function[value];
     open.pop_back();
+    if (is_sign(function, inst)) edges.conditions[value] = AtEdge::no;
     std::ranges::for_each(indices_in(inst), add);
     if (inst.op != ir::Op::select || function[inst.args[0]].op != ir::Op::icmp) continue;
     const ir::Value condition = inst.args[0];
@@ -188,22 +203,27 @@ std::optional<Clamp> clamp_of(const ir::Function& function, const std::vector<La
     default:
       return std::nullopt;
   }
-  const std::optional<std::int64_t> span = span_of(function, patterns, clamp.index);
-  if (!span) return std::nullopt;
-  clamp.span = *span;
+  const std::optional<Distances> lanes = lanes_of(function, patterns, clamp.index);
+  if (!lanes) return std::nullopt;
+  clamp.lanes = *lanes;
   return clamp;
 }
 
 std::optional<EdgeComparison> edge_comparison_of(const ir::Function& function,
                                                  const std::vector<LanePattern>& patterns,
                                                  const ir::Inst& inst) {
+  if (is_sign(function, inst)) {
+    const std::optional<Distances> lanes = lanes_of(function, patterns, inst.args[0]);
+    if (!lanes) return std::nullopt;
+    return EdgeComparison{inst.args[0], ir::kNone, ir::Icmp::slt, *lanes};
+  }
   if (inst.op != ir::Op::icmp) return std::nullopt;
-  EdgeComparison comparison{inst.args[0], inst.args[1], inst.attr.icmp, 0};
+  EdgeComparison comparison{inst.args[0], inst.args[1], inst.attr.icmp, {}};
   if (patterns[comparison.bound].kind != LanePatternKind::uniform)
-    comparison = {inst.args[1], inst.args[0], ir::swapped(inst.attr.icmp), 0};
-  const std::optional<std::int64_t> span = span_of(function, patterns, comparison.index);
-  if (!span || patterns[comparison.bound].kind != LanePatternKind::uniform) return std::nullopt;
-  comparison.span = *span;
+    comparison = {inst.args[1], inst.args[0], ir::swapped(inst.attr.icmp), {}};
+  const std::optional<Distances> lanes = lanes_of(function, patterns, comparison.index);
+  if (!lanes || patterns[comparison.bound].kind != LanePatternKind::uniform) return std::nullopt;
+  comparison.lanes = *lanes;
   return comparison;
 }
 
@@ -213,7 +233,9 @@ bool is_likely_edge(const Clamp& clamp, const std::vector<LanePattern>& patterns
   if (!counts_elements(index)) return false;
   if (clamp.bound == ir::kNone) return true;
   const LanePattern& bound = patterns[clamp.bound];
-  if (clamp.minimum) return bound.constant ? bound.max >= kSeldom : bound.max > index.min + clamp.span;
+  if (clamp.minimum)
+    return bound.constant ? bound.max >= kSeldom
+                          : bound.max > index.min + clamp.lanes.most - clamp.lanes.least;
   return bound.max <= 1;
 }
 
@@ -224,7 +246,7 @@ bool is_likely_edge(const EdgeComparison& comparison, const std::vector<LanePatt
 ir::Value unclamped(const ir::Function& function, const std::vector<LanePattern>& patterns, ir::Value index) {
   for (;;) {
     const ir::Inst& inst = function[index];
-    if (inst.op == ir::Op::sext && dividend_span(patterns[inst.args[0]]))
+    if (inst.op == ir::Op::sext && lanes_of(function, patterns, inst.args[0]))
       index = inst.args[0];
     else if (const std::optional<Clamp> clamp = clamp_of(function, patterns, inst))
       index = clamp->index;

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "cpu/analysis/analysis.hpp"
+#include "cpu/analysis/algebra.hpp"
 
 namespace quern::cpu::analysis {
 
@@ -27,7 +27,8 @@ struct Edges {
   /// By ir::Value: an address is computed from it by additions, products, shifts, conversions, minima,
   /// maxima, absolute values and choices.
   std::vector<bool> indices;
-  /// By ir::Value: for conditions of such choices, the result for which the index grows with the thread's.
+  /// By ir::Value: for conditions of such choices, and for signs that mask what is added to an index, the
+  /// result for which the index is the thread's own.
   std::vector<AtEdge> conditions;
 };
 Edges find_edges(const ir::Function& function);
@@ -38,17 +39,18 @@ struct Clamp {
   ir::Value bound = ir::kNone;  ///< kNone: 0, of an absolute value
   bool minimum = false;         ///< the bound is the largest index
   bool is_signed = true;
-  std::int64_t span = 0;  ///< from the first lane's index to that of the last one
+  Distances lanes;  ///< of the index
 };
 std::optional<Clamp> clamp_of(const ir::Function& function, const std::vector<LanePattern>& patterns,
                               const ir::Inst& inst);
 
-/// A comparison of an affine index with a uniform bound, written with the index first.
+/// A comparison of an affine index with a uniform bound, written with the index first; or a shift to its
+/// sign.
 struct EdgeComparison {
   ir::Value index = ir::kNone;
-  ir::Value bound = ir::kNone;
+  ir::Value bound = ir::kNone;  ///< kNone: 0, of a sign
   ir::Icmp how = ir::Icmp::eq;
-  std::int64_t span = 0;
+  Distances lanes;  ///< of the index
 };
 std::optional<EdgeComparison> edge_comparison_of(const ir::Function& function,
                                                  const std::vector<LanePattern>& patterns,

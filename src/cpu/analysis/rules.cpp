@@ -341,6 +341,8 @@ LanePattern Rules::bitwise(const ir::Inst& inst) const {
     if (mask.kind != LanePatternKind::uniform || !mask.constant) continue;
     LanePattern result = masked(inst.op, bits, pattern, *mask.constant);
     if (result.kind == LanePatternKind::affine) return result;
+    if (inst.op == ir::Op::xor_ && sign_extend(*mask.constant, bits) == -1)  // -1 - number
+      return sum(bits, mask, pattern, true, false);
   }
   if (inst.op != ir::Op::and_ && bits_are_disjoint(a, b)) return sum(bits, a, b, false, false);
   return varying_pattern(bits);
@@ -465,13 +467,15 @@ std::optional<LanePattern> Rules::within_edges(ir::Value value) const {
   return result;
 }
 
-/// Assumes of a comparison that chooses an index at an edge of the data that no lane is at the edge.
+/// Assumes of a comparison, or a sign, that chooses an index at an edge of the data that no lane is at the
+/// edge.
 std::optional<LanePattern> Rules::at_edge(ir::Value value) const {
   if (edges_.conditions.empty() || edges_.conditions[value] == AtEdge::unknown) return std::nullopt;
   const std::optional<EdgeComparison> comparison = edge_comparison_of(function_, patterns_, function_[value]);
   if (!comparison || !is_likely_edge(*comparison, patterns_)) return std::nullopt;
   if (edges_.conditions[value] == AtEdge::alike) return uniform_pattern(1);
-  return constant_pattern(1, edges_.conditions[value] == AtEdge::yes ? 1 : 0);
+  return constant_pattern(ir::bit_size(function_[value].type),
+                          edges_.conditions[value] == AtEdge::yes ? 1 : 0);
 }
 
 /// Compilers write `a % b` as `a - a / b * b` where they have the quotient.

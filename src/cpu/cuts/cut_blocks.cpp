@@ -46,8 +46,10 @@ std::vector<ir::Value> tested_operands(const ir::Function& function, const Analy
     const ir::Value index = analysis::unclamped(function, facts.patterns, clamp->index);
     return clamp->bound == ir::kNone ? std::vector{index} : std::vector{index, clamp->bound};
   }
-  if (const auto comparison = analysis::edge_comparison_of(function, facts.patterns, inst))
-    return {analysis::unclamped(function, facts.patterns, comparison->index), comparison->bound};
+  if (const auto comparison = analysis::edge_comparison_of(function, facts.patterns, inst)) {
+    const ir::Value index = analysis::unclamped(function, facts.patterns, comparison->index);
+    return comparison->bound == ir::kNone ? std::vector{index} : std::vector{index, comparison->bound};
+  }
   switch (inst.op) {
     case ir::Op::icmp:
     case ir::Op::lshr:

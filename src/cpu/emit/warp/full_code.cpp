@@ -260,50 +260,64 @@ llvm::Value* FullCode::sign_holds(ir::Value question) {
   return holds;
 }
 
-/// The index of the first lane and of the last one, as wide as `like`, and i1: it does not wrap between them,
+/// The least and the largest index of the lanes, as wide as `like`, and i1: it does not wrap between them,
 /// and if it is not a signed number, it is no negative one.
-FullCode::Reach FullCode::reach_of(ir::Value index, std::int64_t span, bool is_signed, llvm::Type* like) {
+FullCode::Reach FullCode::reach_of(ir::Value index, const analysis::Distances& lanes, bool is_signed,
+                                   llvm::Type* like) {
   index = analysis::unclamped(*function_, plan_.full.patterns, index);
   llvm::Value* const number = values_.scalar(index);
-  llvm::Value* const first = code_.CreateSExt(number, like == nullptr ? number->getType() : like);
-  const std::int64_t most = analysis::full_range(ir::bit_size(inst(index).type)).max - span;
-  llvm::Value* const bound = llvm::ConstantInt::getSigned(number->getType(), most);
-  llvm::Value* holds = nullptr;
-  if (!is_signed)
-    holds = code_.CreateICmpULE(number, bound);
-  else
-    holds = pattern(index).exact ? code_.getTrue() : code_.CreateICmpSLE(number, bound);
-  return {first, code_.CreateAdd(first, llvm::ConstantInt::getSigned(first->getType(), span)), holds};
+  const auto plus = [&](llvm::Value* value, std::int64_t n) {
+    return code_.CreateAdd(value, llvm::ConstantInt::getSigned(value->getType(), n));
+  };
+  const analysis::Range range = analysis::full_range(ir::bit_size(inst(index).type));
+  const auto at_most = [&](llvm::Value* value, std::int64_t most) {
+    llvm::Value* const bound = llvm::ConstantInt::getSigned(number->getType(), most);
+    return is_signed ? code_.CreateICmpSLE(value, bound) : code_.CreateICmpULE(value, bound);
+  };
+  llvm::Value* holds = code_.getTrue();
+  if (!is_signed) {
+    holds = at_most(plus(number, lanes.least), range.max - (lanes.most - lanes.least));
+  } else if (!pattern(index).exact) {
+    holds = at_most(number, range.max - std::max<std::int64_t>(lanes.most, 0));
+    if (lanes.least < 0)
+      holds = code_.CreateAnd(
+          holds, code_.CreateICmpSGE(
+                     number, llvm::ConstantInt::getSigned(number->getType(), range.min - lanes.least)));
+  }
+  llvm::Value* const wide = code_.CreateSExt(number, like == nullptr ? number->getType() : like);
+  return {plus(wide, lanes.least), plus(wide, lanes.most), holds};
 }
 
 /// i1: no lane's index is beyond the bound.
 llvm::Value* FullCode::clamp_holds(const analysis::Clamp& clamp) {
-  if (clamp.bound == ir::kNone) return reach_of(clamp.index, clamp.span, false, nullptr).holds;
+  if (clamp.bound == ir::kNone) return reach_of(clamp.index, clamp.lanes, false, nullptr).holds;
   llvm::Value* const bound = values_.scalar(clamp.bound);
-  const Reach index = reach_of(clamp.index, clamp.span, clamp.is_signed, bound->getType());
+  const Reach index = reach_of(clamp.index, clamp.lanes, clamp.is_signed, bound->getType());
   llvm::Value* inside = nullptr;
   if (clamp.minimum)
     inside =
-        clamp.is_signed ? code_.CreateICmpSLE(index.last, bound) : code_.CreateICmpULE(index.last, bound);
+        clamp.is_signed ? code_.CreateICmpSLE(index.most, bound) : code_.CreateICmpULE(index.most, bound);
   else
     inside =
-        clamp.is_signed ? code_.CreateICmpSGE(index.first, bound) : code_.CreateICmpUGE(index.first, bound);
+        clamp.is_signed ? code_.CreateICmpSGE(index.least, bound) : code_.CreateICmpUGE(index.least, bound);
   return code_.CreateAnd(index.holds, inside);
 }
 
 /// i1: all lanes compare alike with the bound, with this result if there is one.
 llvm::Value* FullCode::edge_holds(const analysis::EdgeComparison& comparison,
                                   const std::optional<std::uint64_t>& result) {
+  if (comparison.bound == ir::kNone)
+    return reach_of(comparison.index, comparison.lanes, false, nullptr).holds;
   const bool equality = comparison.how == ir::Icmp::eq || comparison.how == ir::Icmp::ne;
   const bool is_signed = comparison.how <= ir::Icmp::sge;
   llvm::Value* const bound = values_.scalar(comparison.bound);
-  const Reach index = reach_of(comparison.index, comparison.span, is_signed, bound->getType());
+  const Reach index = reach_of(comparison.index, comparison.lanes, is_signed, bound->getType());
   llvm::Value* agree = nullptr;
   if (equality) {  // assumed to differ
-    agree = code_.CreateOr(code_.CreateICmpSLT(bound, index.first), code_.CreateICmpSLT(index.last, bound));
+    agree = code_.CreateOr(code_.CreateICmpSLT(bound, index.least), code_.CreateICmpSLT(index.most, bound));
   } else {
-    llvm::Value* const first = code_.CreateICmp(predicate_of(comparison.how), index.first, bound);
-    llvm::Value* const last = code_.CreateICmp(predicate_of(comparison.how), index.last, bound);
+    llvm::Value* const first = code_.CreateICmp(predicate_of(comparison.how), index.least, bound);
+    llvm::Value* const last = code_.CreateICmp(predicate_of(comparison.how), index.most, bound);
     if (!result)
       agree = code_.CreateICmpEQ(first, last);
     else

@@ -47,13 +47,12 @@ class FullCode : private BodyPart {
   llvm::Value* holds(ir::Value assumed);
   llvm::Value* widening_holds(ir::Value widening);
   llvm::Value* division_holds(ir::Value division);
-  /// An affine index in a warp.
   struct Reach {
-    llvm::Value* first;
-    llvm::Value* last;
+    llvm::Value* least;
+    llvm::Value* most;
     llvm::Value* holds;
   };
-  Reach reach_of(ir::Value index, std::int64_t span, bool is_signed, llvm::Type* like);
+  Reach reach_of(ir::Value index, const analysis::Distances& lanes, bool is_signed, llvm::Type* like);
   llvm::Value* clamp_holds(const analysis::Clamp& clamp);
   llvm::Value* edge_holds(const analysis::EdgeComparison& comparison,
                           const std::optional<std::uint64_t>& result);

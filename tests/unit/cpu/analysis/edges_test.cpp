@@ -63,6 +63,18 @@ TEST_CASE("lanes are assumed not to be at the edges of the data") {
   }
 }
 
+TEST_CASE("an index from the end is assumed not to be negative") {
+  const Element element([](Element& e) {
+    const Value index = e.b.add(e.n, e.b.xor_(e.thread, e.b.i32(-1)));
+    return e.b.add(index, e.b.and_(e.b.op(Op::ashr, Type::i32, {index, e.b.i32(31)}), e.n));
+  });
+  const auto pattern = [&](Assumption assumption) {
+    return analysed(element.b, block_of(256), assumption).patterns[element.index];
+  };
+  CHECK(is_strided(pattern(Assumption::optimistic), -1));
+  CHECK(pattern(Assumption::safe).kind == LanePatternKind::varying);
+}
+
 TEST_CASE("nothing is assumed of indices in a block, of small bounds and of numbers that are no indices") {
   const std::function<Value(Element&)> forms[] = {
       [](Element& e) { return e.b.op(Op::smin, Type::i32, {e.b.tid(), e.n}); },

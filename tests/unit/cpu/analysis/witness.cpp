@@ -190,7 +190,7 @@ class Warp {
   bool assumption_holds(ir::Value value, const std::vector<Member>& group) {
     const ir::Op op = function_[value].op;
     if (op == ir::Op::sext || op == ir::Op::zext) return widens(value, group);
-    if (op == ir::Op::icmp && compares_index(value)) {
+    if ((op == ir::Op::icmp || op == ir::Op::lshr || op == ir::Op::ashr) && compares_index(value)) {
       const bool apart = compares_alike(value, group);
       if (apart) ++witnessed_.counts["not at an edge"];
       return apart;
@@ -244,7 +244,7 @@ class Warp {
     const Wide first = as_signed(base(index, lane), bits);
     std::vector<Wide> numbers;
     for (const std::int64_t offset : analysis_.patterns[index].terms[0].offsets) {
-      if (first + offset > most) return {};
+      if (first + offset > most || first + offset < -most - 1) return {};
       numbers.push_back(first + offset);
     }
     return numbers;
