@@ -128,7 +128,7 @@ TEST_CASE("an index stops at the edge, or is reflected there, in each lane") {
   for (const std::int64_t least : {std::int64_t{0}, std::int64_t{std::numeric_limits<std::int32_t>::max()},
                                    std::int64_t{std::numeric_limits<std::int32_t>::min()},
                                    std::numeric_limits<std::int64_t>::max() - 200})
-    for (const std::int64_t start : {-100, -40, -1, 0, 1, 50})
+    for (const std::int64_t start : {-100, -1, 0, 50})
       for (const std::int64_t n : {-33, -1, 0, 1, 32, 63, 200}) cases.emplace_back(least + start, least + n);
   for (const std::int64_t start : {-40, 0})
     cases.emplace_back(start, std::numeric_limits<std::int64_t>::min());
