@@ -379,6 +379,55 @@ std::optional<NearAccess> near_access(const Access& access) {
   return result;
 }
 
+namespace {
+
+/// As if neighbouring lanes, which `term` alone sets apart, were `elements` elements apart.
+std::optional<SteppedAccess> stepped_by(const Access& access, const analysis::Term& term, unsigned elements) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  const std::int64_t wanted = std::int64_t{elements} * access.bytes(),
+                     unit = term.offsets[1] - term.offsets[0];
+  if (wanted % unit != 0) return std::nullopt;
+  analysis::LanePattern pattern = c.pattern(access.address), apart = pattern;
+  std::erase_if(apart.terms, [&](const analysis::Term& each) { return each == term; });
+  for (analysis::Term& each : pattern.terms) {
+    if (each != term) continue;
+    each.coefficient = ir::kNone;
+    for (std::int64_t& offset : each.offsets) offset *= wanted / unit;
+  }
+  SteppedAccess result{access, nullptr};
+  result.access.layout = layout_of(pattern, access.bytes(), access.compact() ? kCompactReach : kWideReach);
+  const LayoutKind kind = result.access.layout.kind;
+  if (kind != LayoutKind::segments && kind != LayoutKind::strided) return std::nullopt;
+  for (const unsigned lane : result.access.layout.base_lanes)
+    result.access.bases.push_back(with_runtime_terms(c, c.scalar(access.address), apart, lane));
+  result.stepped =
+      b.CreateICmpEQ(extended_coefficient(c, term), b.getInt64(static_cast<std::uint64_t>(wanted / unit)));
+  return result;
+}
+
+}  // namespace
+
+std::vector<SteppedAccess> stepped_accesses(const Access& access) {
+  const Context& c = access.context;
+  const bool lies_apart = access.space != ir::Space::local && access.space != ir::Space::param;
+  if (!c.full() || !lies_apart || access.address == ir::kNone || !access.bases.empty() ||
+      ir::is_ordered(access.inst.attr) || !chooses_at_run_time(c.function()))
+    return {};
+  const analysis::LanePattern& pattern = c.pattern(access.address);
+  if (pattern.kind != LanePatternKind::affine) return {};
+  const auto sets_apart = [](const analysis::Term& term) { return term.offsets[1] != term.offsets[0]; };
+  const auto term = std::ranges::find_if(pattern.terms, sets_apart);
+  if (std::ranges::count_if(pattern.terms, sets_apart) != 1 || term->coefficient == ir::kNone) return {};
+  // Strides are in bytes, and numbers of channels in elements.
+  const bool in_elements = std::abs(term->offsets[1] - term->offsets[0]) == access.bytes();
+  std::vector<SteppedAccess> found;
+  for (const unsigned elements : in_elements ? std::vector{3u, 4u} : std::vector{1u})
+    if (std::optional<SteppedAccess> stepped = stepped_by(access, *term, elements))
+      found.push_back(*std::move(stepped));
+  return found;
+}
+
 Value* uniform_pointer(const Access& access) {
   Value* const address = access.context.scalar(access.address);
   const std::int64_t after = added_after_check(access);

@@ -64,6 +64,15 @@ struct NearAccess {
 /// Returns nothing if the layout of `access` says all already, or the index varies. Emits code.
 std::optional<NearAccess> near_access(const Access& access);
 
+/// An access whose neighbouring lanes are a number apart that is known at run time alone, as the pixels of an
+/// image of several channels are, or the elements of an array with strides.
+struct SteppedAccess {
+  Access access;         ///< as if it were that many elements
+  llvm::Value* stepped;  ///< i1: it is
+};
+/// The cases that are likely, at most two. Emits code.
+std::vector<SteppedAccess> stepped_accesses(const Access& access);
+
 /// Returns the pointer of a uniform address.
 llvm::Value* uniform_pointer(const Access& access);
 /// Returns, for each of Layout::base_lanes, the pointer to which Segment::offset is relative.

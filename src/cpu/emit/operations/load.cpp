@@ -329,6 +329,20 @@ Elements load_known_lanes(const Access& access) {
   return elements;
 }
 
+/// The lanes of the first of the cases that holds; if none does, gathered.
+Elements load_stepped(const Access& access, std::span<const SteppedAccess> cases) {
+  if (cases.empty()) return load_gathered(access);
+  const Access& stepped = cases[0].access;
+  const auto load_next = [&] { return load_stepped(access, cases.subspan(1)); };
+  if (has_simple_segments(stepped))
+    return choose_values(
+        access.context, cases[0].stepped,
+        [&] { return load_segments(stepped, segment_starts(stepped), true); }, load_next);
+  if (stepped.layout.kind != LayoutKind::strided || stepped.count != 1 || !stepped.masks_natively())
+    return load_next();
+  return choose_values(access.context, cases[0].stepped, [&] { return load_strided(stepped); }, load_next);
+}
+
 Elements load_lanes(const Access& access) {
   const bool unmasked = access.context.full(), known = runs_few_known_lanes(access.context);
   const bool vectors = unmasked || known || access.masks_natively();
@@ -344,7 +358,7 @@ Elements load_lanes(const Access& access) {
   if (!access.bases.empty()) return load_gathered(access);
   // The lanes form segments if no index wraps.
   const std::optional<NearAccess> near = near_access(access);
-  if (!near || !has_simple_segments(near->access)) return load_gathered(access);
+  if (!near || !has_simple_segments(near->access)) return load_stepped(access, stepped_accesses(access));
   const Access& rows = near->access;
   if (vectors)
     return choose_values(

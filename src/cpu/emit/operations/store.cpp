@@ -211,6 +211,20 @@ void store_known_lanes(const Access& access) {
   });
 }
 
+/// As the first of the cases that holds; if none does, scattered.
+void store_stepped(const Access& access, ir::Value store, std::span<const SteppedAccess> cases) {
+  if (cases.empty()) return store_scattered(access);
+  const Access& stepped = cases[0].access;
+  const auto store_next = [&] { store_stepped(access, store, cases.subspan(1)); };
+  const Windows windows = access_windows(stepped);
+  if (can_store_segments(stepped))
+    choose(access.context, cases[0].stepped, [&] { store_segments(stepped, store); }, store_next);
+  else if (!windows.offsets.empty() && windows.distinct)
+    choose(access.context, cases[0].stepped, [&] { store_windows(stepped, windows); }, store_next);
+  else
+    store_next();
+}
+
 void store_lanes(const Access& access, ir::Value store) {
   const bool known = runs_few_known_lanes(access.context);
   if (can_store_segments(access) && (!known || access.masks_natively())) return store_segments(access, store);
@@ -218,7 +232,8 @@ void store_lanes(const Access& access, ir::Value store) {
   const Windows windows = access_windows(access);
   if (!windows.offsets.empty() && windows.distinct) return store_windows(access, windows);
   const std::optional<NearAccess> near = near_access(access);
-  if (!near || !can_store_segments(near->access)) return store_scattered(access);
+  if (!near || !can_store_segments(near->access))
+    return store_stepped(access, store, stepped_accesses(access));
   choose(
       access.context, near->near, [&] { store_segments(near->access, store); },
       [&] { store_scattered(access, Often::no); });
