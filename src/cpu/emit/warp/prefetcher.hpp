@@ -43,12 +43,14 @@ class Prefetcher : private BodyPart {
   std::optional<Walk> walk_of(ir::Value address) const;
   llvm::Value* base_of(ir::Value address);
   void emit_for_next_block(ir::Value load, const Walk& walk, const std::vector<unsigned>& lanes);
+  void emit_by_pieces(ir::Value load, const Walk& walk, const std::vector<unsigned>& lanes);
   void emit_by_block_step(ir::Value load, const Walk& walk, const std::vector<unsigned>& lanes);
   void prefetch(llvm::Value* base, const analysis::LanePattern& where, const std::vector<unsigned>& lanes,
                 Prefetch how);
   std::size_t whole_lines(ir::Value access) const;
   bool is_dense(std::size_t lines, std::size_t whole_lines);
   bool has_rows();
+  bool reads_many_rows();
   std::uint64_t blocks_ahead();
   bool is_short(std::uint32_t loop);
   bool leaves_gaps(ir::Value load, std::uint32_t loop, std::int64_t stride) const;
@@ -69,6 +71,7 @@ class Prefetcher : private BodyPart {
   std::map<ir::Value, llvm::Value*> distances_;  ///< by load: from this block's address to a later one's
   std::uint64_t blocks_ahead_ = 0;               ///< 0: not computed yet
   std::optional<bool> has_rows_;
+  std::optional<bool> reads_many_rows_;
   /// by version and its loop, for those computed so far
   std::map<std::pair<Version, std::uint32_t>, RoundLength> round_lengths_;
 };
