@@ -184,6 +184,28 @@ extern "C" __global__ void k(int* x) {
         self.assertIn("in block (2,0,0), thread (6,0,0), line 4 of trapezoid.cu: a store of 4 bytes in global memory", done.stderr)
         self.assertIn("bounds checks", done.stderr)
 
+    def test_a_fault_in_one_field_of_a_record_has_its_line(self):
+        """Good code loads the three fields at once. The array ends with a page, and the record of thread 37 is cut off by it."""
+        self.path("fields.cu").write_text("""extern "C" __global__ void fields(const float* p, const int* place, float* out) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const float* record = p + place[i];
+  const float x = record[0];
+  const float y = record[1];
+  const float z = record[2];
+  out[i] = x * 3.0f + y * 5.0f + z;
+}
+""")
+        elements = 1 << 22
+        for present in (2, 1):
+            places = np.arange(64, dtype=np.int32) * 5 % 1000
+            places[37] = elements - present
+            np.save(self.path("places.npy"), places)
+            done = self.quern("run", "fields.cu", f"zeros({elements}, float32)", "places.npy", "zeros(64, float32)", "--grid", 2, "--block", 32, "--json",
+                              status=1, env={"QUERN_CPU_TIER": "good"})
+            fault = json.loads(done.stdout)["error"]["fault"]
+            self.assertEqual(fault["address"] % (1 << 20), 0)
+            self.assertEqual([fault[key] for key in ("thread", "block", "line", "access", "access_bytes")], [[5, 0, 0], [1, 0, 0], 4 + present, "load", 4])
+
     FAULTS = """
 #include <cuda/std/cassert>
 extern "C" __global__ void endless(volatile int* x) { while (x[0] != 77); }
