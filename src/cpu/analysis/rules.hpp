@@ -41,6 +41,7 @@ class Rules {
   LanePattern bitwise(const ir::Inst& inst) const;
   LanePattern power_of_two(const ir::Inst& inst) const;
   LanePattern narrow(const ir::Inst& inst, bool wraps) const;
+  void find_assumable();
   Result widen(const ir::Inst& inst) const;
   std::optional<Result> widen_affine(const ir::Inst& inst, const Operand& from) const;
   std::optional<Result> divide_together(const ir::Inst& inst) const;
