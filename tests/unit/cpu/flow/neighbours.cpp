@@ -212,9 +212,9 @@ TEST_CASE("fields of records that are apart are stored at once") {
 TEST_CASE("stores of lines of their own stay apart") {
   Records r;
   const Value at = r.record(r.out, r.index);
-  for (const int line : {1, 2}) {
+  for (const std::uint32_t line : {1u, 2u}) {
     r.b.line(line);
-    r.b.store(at, r.b.i32(line), Space::global, 4 * line);
+    r.b.store(at, r.b.i32(line), Space::global, 4 * std::int64_t{line});
   }
   r.b.ret();
   CHECK(accesses_left(r.b) == 2);
