@@ -100,7 +100,7 @@ class Generator {
     const Value stride = b_.param(Type::i64);
     const Value narrow = b_.param(Type::i16);
     const Value x = b_.tid(0);
-    const Value index = b_.global_index(0);
+    const Value index = index_ = b_.global_index(0);
     const Value row = chance(50) ? b_.global_index(1) : b_.tid(1);
     environment_ = {x,
                     index,
@@ -218,7 +218,10 @@ class Generator {
   /// An index of 64 bits that stops at an edge, goes around it or is reflected.
   Value at_edge() {
     const Type type = one_of({Type::i32, Type::i64});
-    const Value index = b_.add(get(type), constant(type)), bound = get_or_constant(type);
+    const Value thread = type == Type::i32 ? index_ : b_.sext(type, index_);
+    const Value index =
+        chance(70) ? b_.add(thread, b_.constant(type, below(9) - 4)) : b_.add(get(type), constant(type));
+    const Value bound = get_or_constant(type);
     const auto to_address = [&](Value value) {
       return type == Type::i64 ? value : b_.op(chance(70) ? Op::sext : Op::zext, Type::i64, {value});
     };
@@ -501,6 +504,7 @@ class Generator {
   unsigned deepest_;
   IrBuilder b_;
   std::uint32_t symbol_ = 0;
+  Value index_ = ir::kNone;  ///< of the thread in the grid
   Environment environment_{};
   std::array<bool, kVariables.size()> frozen_{};  ///< variables that the enclosing loops must not assign
   std::vector<Label> labels_;

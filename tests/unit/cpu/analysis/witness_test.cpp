@@ -46,7 +46,7 @@ TEST_CASE("claims about straight-line address arithmetic hold in every lane") {
 
 TEST_CASE("claims about control flow and values that pass through it hold in every lane") {
   for (const Assumption assumption : {Assumption::safe, Assumption::optimistic}) {
-    test::Witnessed seen = run_programs(100000, test::scaled(400), 3, assumption);
+    test::Witnessed seen = run_programs(300000, test::scaled(400), 3, assumption);
     for (const char* kind : {"uniform", "affine", "offset32", "varying", "constant", "uniform branch",
                              "divergent branch", "block with all live lanes"})
       CHECK(seen.counts.at(kind) > test::scaled(500));
