@@ -240,6 +240,7 @@ class Generator {
   }
 
   Value source(Type type) {
+    if (chance(20)) return b_.load(type, b_.add(get(Type::i64), b_.shl(at_edge(), b_.i32(3))));
     if (type == Type::i64) {
       switch (below(8)) {
         case 7:
@@ -249,7 +250,6 @@ class Generator {
         case 1:
           return space(get(type));
         case 2:
-          if (chance(40)) return b_.load(type, b_.add(get(type), b_.shl(at_edge(), b_.i32(3))));
           return b_.load(type, get(type), one_of({ir::Space::global, ir::Space::shared, ir::Space::local}));
         case 3:
           return b_.zext(type, get(one_of({Type::i32, Type::i16})));
