@@ -141,10 +141,15 @@ bool counts_elements(const LanePattern& index) {
   return index.max > 2 * kMostThreads;
 }
 
-/// Nothing if `index` has fewer than 32 bits.
+/// Nothing if `index` has fewer than 32 bits, or if lanes are so far apart that their distances may be those
+/// of numbers that wrap.
 std::optional<Distances> lanes_of(const ir::Function& function, const std::vector<LanePattern>& patterns,
                                   ir::Value index) {
-  return ir::bit_size(function[index].type) >= 32 ? distances_of(patterns[index]) : std::nullopt;
+  constexpr std::int64_t kMost = std::int64_t{1} << 28;
+  const std::optional<Distances> lanes = distances_of(patterns[index]);
+  if (ir::bit_size(function[index].type) < 32 || !lanes || lanes->least < -kMost || lanes->most > kMost)
+    return std::nullopt;
+  return lanes;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "cpu/abi/warp_size.hpp"
 #include "cpu/cuts/liveness.hpp"
 #include "cpu/cuts/passes.hpp"
+#include "cpu/cuts/tested.hpp"
 
 namespace quern::cpu::cuts {
 namespace {
@@ -223,7 +224,14 @@ void choose_versions(ir::Function&, Plan& plan, const Specialisation& specialisa
 void find_live_values(ir::Function& function, Plan& plan, const Specialisation&) {
   std::vector<const Analysis*> facts{&plan.masked};
   if (plan.has_full) facts.push_back(&plan.full);
-  Liveness liveness = find_liveness(function, facts);
+  std::vector<std::vector<ir::Value>> read_by_tests(function.blocks.size());
+  for (ir::BlockId id = 0; id < plan.tested.size() && plan.has_full; ++id)
+    for (const ir::Value value : plan.tested[id]) {
+      if (!plan.full.assumed[value]) continue;
+      const std::vector<ir::Value> operands = tested_operands(function, plan.full, value);
+      read_by_tests[id].insert(read_by_tests[id].end(), operands.begin(), operands.end());
+    }
+  Liveness liveness = find_liveness(function, facts, read_by_tests);
   plan.live_in = std::move(liveness.live_in);
   plan.crosses = std::move(liveness.crosses);
 }

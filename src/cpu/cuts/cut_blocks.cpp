@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cpu/analysis/algebra.hpp"
 #include "cpu/analysis/edges.hpp"
-#include "cpu/ir/divisions.hpp"
+#include "cpu/cuts/tested.hpp"
 
 namespace quern::cpu::cuts {
 namespace {
@@ -36,33 +35,6 @@ ir::BlockId cut(ir::Function& function, ir::BlockId id, std::size_t at) {
   function.blocks[id].insts.push_back(static_cast<ir::Value>(function.insts.size()));
   function.insts.push_back(std::move(branch));
   return rest;
-}
-
-/// The operands of the test of an assumed value.
-std::vector<ir::Value> tested_operands(const ir::Function& function, const Analysis& facts,
-                                       ir::Value assumed) {
-  const ir::Inst& inst = function[assumed];
-  if (const auto clamp = analysis::clamp_of(function, facts.patterns, inst)) {
-    const ir::Value index = analysis::unclamped(function, facts.patterns, clamp->index);
-    return clamp->bound == ir::kNone ? std::vector{index} : std::vector{index, clamp->bound};
-  }
-  if (const auto comparison = analysis::edge_comparison_of(function, facts.patterns, inst)) {
-    const ir::Value index = analysis::unclamped(function, facts.patterns, comparison->index);
-    return comparison->bound == ir::kNone ? std::vector{index} : std::vector{index, comparison->bound};
-  }
-  switch (inst.op) {
-    case ir::Op::icmp:
-    case ir::Op::lshr:
-    case ir::Op::ashr: {
-      std::vector<ir::Value> numbers = analysis::numbers_of_sign(function, inst);
-      std::erase_if(numbers, [&](ir::Value number) { return facts.patterns[number].min >= 0; });
-      return numbers;
-    }
-    case ir::Op::isub:
-      return function[ir::divided_for(function, inst)].args;
-    default:
-      return inst.args;
-  }
 }
 
 /// Cuts `id` before its first assumed value. Returns the assumed values whose tested operands are known at

@@ -8,13 +8,18 @@ namespace {
 
 class Finder {
  public:
-  Finder(const ir::Function& function, const std::vector<const analysis::Analysis*>& facts)
+  Finder(const ir::Function& function, const std::vector<const analysis::Analysis*>& facts,
+         const std::vector<std::vector<ir::Value>>& read_at_end)
       : function_(function) {
     find_implied(facts);
     readers_.resize(function.insts.size());
     defined_in_.assign(function.insts.size(), ir::kNone);
     crosses_.assign(function.insts.size(), false);
-    for (ir::BlockId block = 0; block < function.blocks.size(); ++block) scan(block);
+    for (ir::BlockId block = 0; block < function.blocks.size(); ++block) {
+      scan(block);
+      if (block >= read_at_end.size()) continue;
+      for (const ir::Value value : read_at_end[block]) read(block, value);
+    }
   }
 
   /// From each block that reads a value, walks backwards to the block that defines it. The work grows with
@@ -106,8 +111,9 @@ class Finder {
 
 }  // namespace
 
-Liveness find_liveness(const ir::Function& function, const std::vector<const analysis::Analysis*>& facts) {
-  return Finder(function, facts).run();
+Liveness find_liveness(const ir::Function& function, const std::vector<const analysis::Analysis*>& facts,
+                       const std::vector<std::vector<ir::Value>>& read_at_end) {
+  return Finder(function, facts, read_at_end).run();
 }
 
 }  // namespace quern::cpu::cuts

@@ -15,7 +15,9 @@ struct Liveness {
   std::vector<bool> crosses;                    ///< by Value: it is a phi, or read outside its block
 };
 
-/// `facts`: the analyses whose patterns are used.
-Liveness find_liveness(const ir::Function& function, const std::vector<const analysis::Analysis*>& facts);
+/// `facts`: the analyses whose patterns are used. `read_at_end`: by BlockId, values that its end reads beside
+/// the operands of instructions; may be empty.
+Liveness find_liveness(const ir::Function& function, const std::vector<const analysis::Analysis*>& facts,
+                       const std::vector<std::vector<ir::Value>>& read_at_end = {});
 
 }  // namespace quern::cpu::cuts

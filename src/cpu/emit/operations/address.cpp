@@ -416,6 +416,11 @@ std::vector<SteppedAccess> stepped_accesses(const Access& access) {
     return {};
   const analysis::LanePattern& pattern = c.pattern(access.address);
   if (pattern.kind != LanePatternKind::affine) return {};
+  constexpr std::int64_t kMost = std::int64_t{1} << 28;  // their products with a few elements do not overflow
+  const bool near = std::ranges::all_of(pattern.terms, [](const analysis::Term& term) {
+    return std::ranges::all_of(term.offsets, [](std::int64_t offset) { return std::abs(offset) <= kMost; });
+  });
+  if (!near) return {};
   const auto sets_apart = [](const analysis::Term& term) { return term.offsets[1] != term.offsets[0]; };
   const auto term = std::ranges::find_if(pattern.terms, sets_apart);
   if (std::ranges::count_if(pattern.terms, sets_apart) != 1 || term->coefficient == ir::kNone) return {};
