@@ -229,5 +229,49 @@ TEST_CASE("a gang tests an index that nothing else reads") {
     }
 }
 
+/// The warps of a gang leave full code at the test, each by itself, and read the index there again.
+TEST_CASE("all lanes of a warp of a gang are beyond the edge") {
+  IrBuilder b;
+  const auto entry = b.here(), loop = b.block(), done = b.block();
+  const Value out = b.param(Type::i64), in = b.param(Type::i64), n = b.param(Type::i32),
+              w = b.param(Type::i32);
+  const Value beyond = b.add(b.add(b.tid(0), w), b.i32(1));
+  b.br(loop);
+  b.at(loop);
+  const Value round = b.phi(Type::i32, {{entry, b.i32(0)}}), sum = b.phi(Type::i32, {{entry, b.i32(1)}});
+  const auto element = [&](Value index) {
+    return b.load(Type::i32, b.add(in, b.shl(b.sext(Type::i64, index), 2)));
+  };
+  const Value next = b.add(round, b.i32(1)), next_sum = b.add(b.mul(sum, b.i32(7)), element(round));
+  b.incoming(round, loop, next);
+  b.incoming(sum, loop, next_sum);
+  b.cond_br(b.icmp(Icmp::slt, next, n), loop, done);
+  b.at(done);
+  const Value total = b.phi(Type::i32, {{loop, next_sum}});
+  const Value inside = b.op(Op::smax, Type::i32, {beyond, b.i32(1)});
+  const Value clamped = b.op(Op::smin, Type::i32, {inside, b.sub(w, b.i32(1))});
+  const Value thread = b.add(b.tid(0), b.shl(b.tid(1), 5));
+  b.store(b.add(out, b.shl(b.zext(Type::i64, thread), 2)), b.add(b.mul(total, b.i32(7)), element(clamped)));
+  b.ret();
+  TestDevice device;
+  for (const std::uint32_t rows : {1u, 2u, 4u})
+    for (const Specialisation& variant : variants({32, rows, 1})) {
+      CAPTURE(name(variant));
+      CAPTURE(rows);
+      const auto code = compile_ir(b.module(), variant);
+      for (const std::int32_t width : {2, 100}) {
+        device.clear();
+        auto to = device.allocate<std::uint32_t>(32 * rows), data = device.allocate<std::uint32_t>(256);
+        for (std::uint32_t i = 0; i < data.size(); ++i) data[i] = i * i + 3;
+        REQUIRE(!device.launch(*code, variant, {1, 1, 1},
+                               Params().add(to.data()).add(data.data()).add(std::int32_t{3}).add(width)));
+        std::uint32_t expected = 1;
+        for (std::uint32_t i = 0; i < 3; ++i) expected = expected * 7 + data[i];
+        expected = expected * 7 + data[static_cast<std::size_t>(width - 1)];
+        for (const std::uint32_t got : to) REQUIRE(got == expected);
+      }
+    }
+}
+
 }  // namespace
 }  // namespace quern::cpu::test
