@@ -67,10 +67,16 @@ TEST_CASE_FIXTURE(Fixture, "host memory that cannot be read and written is not r
   CHECK(register_host(pages.at(2), page) == CUDA_ERROR_INVALID_VALUE);
   CHECK(register_host(pages.at(3) - 1, 2) == CUDA_ERROR_INVALID_VALUE);
   pages.unmap(2);
+  // A thread of the device that compiles in the background may map memory there.
+  const auto is_refused = [&](void* host, std::size_t bytes) {
+    unsigned char resident = 0;
+    return register_host(host, bytes) == CUDA_ERROR_INVALID_VALUE ||
+           ::mincore(pages.at(2), page, &resident) == 0;
+  };
   CHECK(register_host(pages.at(1), page) == CUDA_SUCCESS);
-  CHECK(register_host(pages.at(1), page + 1) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(register_host(pages.at(1), 3 * page) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(register_host(pages.at(2), page) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(is_refused(pages.at(1), page + 1));
+  CHECK(is_refused(pages.at(1), 3 * page));
+  CHECK(is_refused(pages.at(2), page));
   CHECK(register_host(pages.at(3), SIZE_MAX) == CUDA_ERROR_INVALID_VALUE);
   for (const std::size_t at : {0U, 1U, 3U}) CHECK(*pages.at(at) == 7);
 }
