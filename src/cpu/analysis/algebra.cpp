@@ -133,7 +133,7 @@ bool compares_like_base(ir::Icmp how, const LanePattern& index, const LanePatter
     return false;
   // The values of all lanes have the same bits above the offsets. Below them, the bits of the base are 0.
   const auto reach = static_cast<std::uint64_t>(std::ranges::max(index.terms[0].offsets));
-  const bool equality = how == ir::Icmp::eq || how == ir::Icmp::ne;
+  const bool equality = ir::is_equality(how);
   const bool inclusive =
       how == ir::Icmp::sle || how == ir::Icmp::sgt || how == ir::Icmp::ule || how == ir::Icmp::ugt;
   if (!bound.constant) return !equality && !inclusive && bound.base_align >= index.base_align;
@@ -176,6 +176,12 @@ LanePattern pattern_of_lanes(const std::array<std::uint64_t, kWarpSize>& lanes, 
   pattern.exact = true;
   for (std::size_t lane = 0; lane < lanes.size(); ++lane) pattern.exact &= holds(lane);
   return pattern;
+}
+
+bool has_small_offsets(const Term& term) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 28;
+  return std::ranges::all_of(term.offsets,
+                             [](std::int64_t offset) { return offset >= -kMost && offset <= kMost; });
 }
 
 std::optional<Distances> distances_of(const LanePattern& pattern) {

@@ -49,6 +49,10 @@ bool same_terms(const LanePattern& a, const LanePattern& b);
 /// known and positive.
 std::optional<std::int64_t> dividend_span(const LanePattern& pattern);
 
+/// True if the offsets are at most 2^28: their products with numbers of 32 bits, and sums of a few of these,
+/// fit 64 bits, and numbers of 32 bits that are so far apart do not wrap to such distances.
+bool has_small_offsets(const Term& term);
+
 /// The least and largest distance of a lane's value from the scalar, if they are known and of 32 bits.
 struct Distances {
   std::int64_t least = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is assumed of divisions, signs and edges (Assumption::optimistic).
+// These rules say what is assumed of divisions, signs and edges (Assumption::optimistic).
 #include <algorithm>
 #include <utility>
 
@@ -35,8 +35,6 @@ std::vector<bool> find_numbers_of_divisions(const ir::Function& function) {
   }
   return found;
 }
-
-bool is_equality(ir::Icmp how) { return how == ir::Icmp::eq || how == ir::Icmp::ne; }
 
 }  // namespace
 
@@ -110,7 +108,8 @@ std::optional<Rules::Result> Rules::natural_sign(const ir::Inst& inst) const {
   std::optional<std::uint64_t> answer;
   if (inst.op == ir::Op::lshr || inst.op == ir::Op::ashr) {
     if (constant == bits - 1) answer = 0;
-  } else if (inst.op == ir::Op::icmp && !is_equality(inst.attr.icmp) && (constant == 0 || constant == -1)) {
+  } else if (inst.op == ir::Op::icmp && !ir::is_equality(inst.attr.icmp) &&
+             (constant == 0 || constant == -1)) {
     const int decided = decide(inst.attr.icmp, {0, full_range(bits).max}, {constant, constant});
     if (decided >= 0) answer = static_cast<std::uint64_t>(decided);
   }

@@ -43,7 +43,7 @@ bool is_sign(const ir::Function& function, const ir::Inst& inst) {
   return by.op == ir::Op::constant && by.imm == ir::bit_size(inst.type) - 1;
 }
 
-/// How a number changes from a thread to the next one.
+/// Says how a number changes from a thread to the next one.
 enum class Direction : std::uint8_t { unknown, none, up, down };
 
 Direction reversed(Direction direction) {
@@ -81,10 +81,10 @@ class Directions {
         return of_both(arg(0), reversed(arg(1)));
       case ir::Op::xor_:
         return is_complement(inst) ? reversed(arg(0)) : of_both(arg(0), arg(1));
-      case ir::Op::select:
-        return arg(1) == Direction::up   ? Direction::up
-               : arg(2) == Direction::up ? arg(2)
-                                         : of_both(arg(1), arg(2));
+      case ir::Op::select: {
+        const Direction a = arg(1), b = arg(2);
+        return a == Direction::up || b == Direction::up ? Direction::up : of_both(a, b);
+      }
       case ir::Op::shl:
       case ir::Op::sext:
       case ir::Op::zext:
@@ -118,7 +118,7 @@ class Directions {
   const ir::Function& function_;
 };
 
-/// What the choice between `if_true` and `if_false` suggests of its condition.
+/// Returns what the choice between `if_true` and `if_false` suggests of its condition.
 AtEdge suggested(ir::Icmp how, Direction if_true, Direction if_false) {
   const auto decided = [](Direction beyond, Direction inside, AtEdge answer) {
     return inside == Direction::unknown || (beyond == Direction::up && inside == Direction::down)
@@ -145,9 +145,8 @@ bool counts_elements(const LanePattern& index) {
 /// of numbers that wrap.
 std::optional<Distances> lanes_of(const ir::Function& function, const std::vector<LanePattern>& patterns,
                                   ir::Value index) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 28;
   const std::optional<Distances> lanes = distances_of(patterns[index]);
-  if (ir::bit_size(function[index].type) < 32 || !lanes || lanes->least < -kMost || lanes->most > kMost)
+  if (ir::bit_size(function[index].type) < 32 || !lanes || !has_small_offsets(patterns[index].terms[0]))
     return std::nullopt;
   return lanes;
 }

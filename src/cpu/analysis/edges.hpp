@@ -15,7 +15,7 @@
 
 namespace quern::cpu::analysis {
 
-/// What is assumed of a comparison with an edge.
+/// Says what is assumed of a comparison with an edge.
 enum class AtEdge : std::uint8_t {
   unknown,  ///< nothing
   alike,    ///< all lanes have the same result

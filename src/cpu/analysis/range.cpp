@@ -167,9 +167,8 @@ int decide(ir::Icmp how, const Range& a, const Range& b) noexcept {
     return x.max < y.min ? 1 : x.min >= y.max ? 0 : -1;
   };
   const auto flip = [](int answer) { return answer < 0 ? -1 : 1 - answer; };
-  const bool is_signed =
-      how == ir::Icmp::slt || how == ir::Icmp::sle || how == ir::Icmp::sgt || how == ir::Icmp::sge;
-  if (how == ir::Icmp::eq || how == ir::Icmp::ne) {
+  const bool is_signed = ir::is_signed(how);
+  if (ir::is_equality(how)) {
     const bool apart = a.max < b.min || b.max < a.min;
     const bool same = a.single() && a == b;
     if (!apart && !same) return -1;

@@ -29,15 +29,10 @@ LanePattern with_range(LanePattern pattern, std::int64_t min, std::int64_t max) 
 
 /// True if products of 32-bit coefficients and such offsets, and their sum, fit 64 bits.
 bool is_testable(const LanePattern& pattern) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 28;
-  return std::all_of(pattern.terms.begin(), pattern.terms.end(), [](const Term& term) {
-    const auto fits = [](std::int64_t entry) { return entry >= -kMost && entry <= kMost; };
-    return term.coefficient == ir::kNone || std::all_of(term.offsets.begin(), term.offsets.end(), fits);
+  return std::ranges::all_of(pattern.terms, [](const Term& term) {
+    return term.coefficient == ir::kNone || has_small_offsets(term);
   });
 }
-
-bool is_signed(ir::Icmp how) { return how >= ir::Icmp::slt && how <= ir::Icmp::sge; }
-bool is_equality(ir::Icmp how) { return how == ir::Icmp::eq || how == ir::Icmp::ne; }
 
 }  // namespace
 
@@ -286,14 +281,14 @@ LanePattern Rules::compare(const ir::Inst& inst) const {
   const LanePattern& b = patterns_[inst.args[1]];
   if (a.kind == LanePatternKind::offset32 && b.kind == LanePatternKind::offset32) {
     const bool same = join(a, b).kind == LanePatternKind::offset32;
-    return same && is_equality(inst.attr.icmp) ? uniform_pattern(1) : varying_pattern(1);
+    return same && ir::is_equality(inst.attr.icmp) ? uniform_pattern(1) : varying_pattern(1);
   }
   if (compares_like_base(inst.attr.icmp, a, b) || compares_like_base(ir::swapped(inst.attr.icmp), b, a))
     return uniform_pattern(1);
   if (!same_terms(a, b)) return varying_pattern(1);
   const bool natural = a.min >= 0 && b.min >= 0;
-  const bool ordered = a.exact && b.exact && (natural || is_signed(inst.attr.icmp));
-  return ordered || is_equality(inst.attr.icmp) ? uniform_pattern(1) : varying_pattern(1);
+  const bool ordered = a.exact && b.exact && (natural || ir::is_signed(inst.attr.icmp));
+  return ordered || ir::is_equality(inst.attr.icmp) ? uniform_pattern(1) : varying_pattern(1);
 }
 
 LanePattern Rules::extreme(const ir::Inst& inst) const {

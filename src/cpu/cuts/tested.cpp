@@ -10,14 +10,14 @@ namespace quern::cpu::cuts {
 std::vector<ir::Value> tested_operands(const ir::Function& function, const analysis::Analysis& facts,
                                        ir::Value assumed) {
   const ir::Inst& inst = function[assumed];
-  if (const auto clamp = analysis::clamp_of(function, facts.patterns, inst)) {
-    const ir::Value index = analysis::unclamped(function, facts.patterns, clamp->index);
-    return clamp->bound == ir::kNone ? std::vector{index} : std::vector{index, clamp->bound};
-  }
-  if (const auto comparison = analysis::edge_comparison_of(function, facts.patterns, inst)) {
-    const ir::Value index = analysis::unclamped(function, facts.patterns, comparison->index);
-    return comparison->bound == ir::kNone ? std::vector{index} : std::vector{index, comparison->bound};
-  }
+  const auto unclamped_and = [&](ir::Value index, ir::Value bound) {
+    index = analysis::unclamped(function, facts.patterns, index);
+    return bound == ir::kNone ? std::vector{index} : std::vector{index, bound};
+  };
+  if (const auto clamp = analysis::clamp_of(function, facts.patterns, inst))
+    return unclamped_and(clamp->index, clamp->bound);
+  if (const auto comparison = analysis::edge_comparison_of(function, facts.patterns, inst))
+    return unclamped_and(comparison->index, comparison->bound);
   switch (inst.op) {
     case ir::Op::icmp:
     case ir::Op::lshr:

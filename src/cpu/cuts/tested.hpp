@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What full code tests of a value that the analysis assumes something of.
+// Full code tests what the analysis assumes of a value.
 #pragma once
 
 #include <vector>

@@ -87,12 +87,9 @@ bool find_thread(const CodeSites& sites, ir::Value access, engine::Fault& fault,
   fault.lane = found->thread % kWarpSize;
   fault.knows_lane = true;
   fault.kernel_address = found->address;
-  const ir::Function& kernel = sites.module.functions[0];
-  describe(kernel, found->access, fault);
-  if (found->part != ir::kNone) {
-    fault.location = kernel[found->part].location;
-    fault.access_bytes = ir::byte_size(kernel[found->part].type);
-  }
+  describe(sites.module.functions[0], found->access, fault);
+  fault.location = found->location;
+  fault.access_bytes = found->bytes;
   return true;
 }
 

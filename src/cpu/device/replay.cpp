@@ -139,16 +139,15 @@ bool is_merged(const ir::Inst& what) {
 /// The thread's access, or the first of the kernel's accesses in it that ends in this fault.
 Offender offender_of(const Scene& scene, std::uint32_t thread, Value access, std::uint64_t address) {
   const ir::Inst& what = scene.kernel[access];
-  const Offender whole{thread, address, access};
-  if (!is_merged(what)) return whole;
+  Offender found{thread, address, access, scene.bytes_of(what), what.location};
+  if (!is_merged(what)) return found;
   const std::uint32_t bytes = ir::byte_size(what.type);
-  Offender found = whole;
   for (const Value value : scene.kernel.blocks[what.block].insts) {
     const ir::Inst& part = scene.kernel[value];
     if (part.op != Op::extract || part.args[0] != access) continue;
     const std::uint64_t at = address + part.imm * bytes;
-    if (!offends(scene, what, at, bytes)) continue;
-    if (found.part == ir::kNone || part.location == what.location) found = {thread, at, access, value};
+    const bool is_better = found.bytes != bytes || part.location == what.location;
+    if (is_better && offends(scene, what, at, bytes)) found = {thread, at, access, bytes, part.location};
   }
   return found;
 }
@@ -429,9 +428,7 @@ bool agrees(const Scene& scene, const std::vector<Found>& offenders) {
     const Bits at = host_address(scene, what.attr.space, found.offender.address);
     if (!at) return false;
     if (!inside) return *at - begin >= scene.launch.window_bytes || *at / kPage == told / kPage;
-    const std::uint32_t bytes =
-        found.offender.part == ir::kNone ? scene.bytes_of(what) : ir::byte_size(what.type);
-    return *at / kPage == told / kPage || (*at + bytes - 1) / kPage == told / kPage;
+    return *at / kPage == told / kPage || (*at + found.offender.bytes - 1) / kPage == told / kPage;
   });
 }
 

@@ -25,9 +25,9 @@ struct Offender {
   std::uint32_t thread = 0;  ///< linear, in the block
   std::uint64_t address = 0;
   ir::Value access = ir::kNone;  ///< the instruction
-  /// The `extract` of the element of `access` that the kernel accesses in a load of its own, if the access is
-  /// several of the kernel's. `address` is the element's then.
-  ir::Value part = ir::kNone;
+  // Of the kernel's access; if the instruction is several of these, of the one that ends in the fault.
+  std::uint32_t bytes = 0;
+  std::uint32_t location = ir::kNone;
 };
 
 /// The lowest thread that met `fault` at instruction `access` of the kernel; kNone: at any instruction.

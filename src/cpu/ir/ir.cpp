@@ -210,6 +210,9 @@ bool holds(Icmp how, std::uint64_t a, std::uint64_t b, std::uint32_t bits) noexc
   return false;
 }
 
+bool is_equality(Icmp how) noexcept { return how == Icmp::eq || how == Icmp::ne; }
+bool is_signed(Icmp how) noexcept { return how >= Icmp::slt && how <= Icmp::sge; }
+
 Icmp swapped(Icmp how) noexcept {
   switch (how) {
     case Icmp::slt:

@@ -232,5 +232,7 @@ std::int64_t sign_extend(std::uint64_t value, std::uint32_t bits) noexcept;
 bool holds(Icmp how, std::uint64_t a, std::uint64_t b, std::uint32_t bits) noexcept;
 /// `a how b` is equivalent to `b swapped(how) a`.
 Icmp swapped(Icmp how) noexcept;
+bool is_equality(Icmp how) noexcept;  ///< eq, ne
+bool is_signed(Icmp how) noexcept;    ///< slt to sge
 
 }  // namespace quern::cpu::ir

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "cpu/abi/state.hpp"
+#include "cpu/analysis/algebra.hpp"
 #include "cpu/emit/operations/alignment.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
@@ -250,14 +251,12 @@ Value* survives(Context& context, Value* number, llvm::Type* narrow, bool sign) 
 
 /// True if the index of an offset32 is a scalar plus terms whose exact sum 64 bits can hold.
 bool has_testable_sum(const Context& context, ir::Value index) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 28;
   const auto bits = [&](ir::Value value) { return ir::bit_size(context.function()[value].type); };
   const analysis::LanePattern& pattern = context.pattern(index);
   return pattern.kind == LanePatternKind::affine && bits(index) <= 32 &&
          std::ranges::all_of(pattern.terms, [&](const analysis::Term& term) {
-           const auto fits = [](std::int64_t offset) { return offset >= -kMost && offset <= kMost; };
            return term.coefficient == ir::kNone ||
-                  (bits(term.coefficient) <= 32 && std::ranges::all_of(term.offsets, fits));
+                  (bits(term.coefficient) <= 32 && analysis::has_small_offsets(term));
          });
 }
 
@@ -415,12 +414,9 @@ std::vector<SteppedAccess> stepped_accesses(const Access& access) {
       ir::is_ordered(access.inst.attr) || !chooses_at_run_time(c.function()))
     return {};
   const analysis::LanePattern& pattern = c.pattern(access.address);
-  if (pattern.kind != LanePatternKind::affine) return {};
-  constexpr std::int64_t kMost = std::int64_t{1} << 28;  // their products with a few elements do not overflow
-  const bool near = std::ranges::all_of(pattern.terms, [](const analysis::Term& term) {
-    return std::ranges::all_of(term.offsets, [](std::int64_t offset) { return std::abs(offset) <= kMost; });
-  });
-  if (!near) return {};
+  if (pattern.kind != LanePatternKind::affine ||
+      !std::ranges::all_of(pattern.terms, analysis::has_small_offsets))
+    return {};
   const auto sets_apart = [](const analysis::Term& term) { return term.offsets[1] != term.offsets[0]; };
   const auto term = std::ranges::find_if(pattern.terms, sets_apart);
   if (std::ranges::count_if(pattern.terms, sets_apart) != 1 || term->coefficient == ir::kNone) return {};

@@ -92,7 +92,7 @@ llvm::Value* gather_pointers(Context& context, const LanePointers& pointers, std
 
 /// The cache to which lines are prefetched.
 enum class Cache : std::uint8_t { first, second };
-/// What lines are prefetched for: a store needs its line alone, without copies in the caches of others.
+/// Says what needs the lines: a store needs its line alone, without copies in the caches of others.
 enum class Purpose : std::uint8_t { load, store };
 struct Prefetch {
   Cache cache = Cache::first;
@@ -100,6 +100,8 @@ struct Prefetch {
 };
 /// Prefetches the line of `pointer`. A hint: it reads nothing and does not fault.
 void prefetch_line(llvm::IRBuilder<>& builder, llvm::Value* pointer, Prefetch how);
+/// Blocks that are pieces of rows prefetch that many blocks ahead. Measured: better than one, and than four.
+inline constexpr std::int64_t kPiecesAhead = 2;
 
 llvm::Value* advance(Context& context, llvm::Value* pointer, std::int64_t bytes);
 

@@ -90,10 +90,9 @@ bool reads_rows_by_pieces(const Access& access) {
 
 /// Prefetches what a block farther ahead reads there.
 void prefetch_piece(const Access& access, Value* pointer) {
-  constexpr std::int64_t kBlocksAhead = 2;  // measured: better than one block, and than four
   Context& c = access.context;
   const std::int64_t piece = std::int64_t{c.specialisation().block[0]} * access.bytes();
-  prefetch_line(c.builder(), advance(c, pointer, kBlocksAhead * piece), {Cache::second});
+  prefetch_line(c.builder(), advance(c, pointer, kPiecesAhead * piece), {Cache::second});
 }
 
 Elements load_rows_of(const Access& access, const LanePointers& pointers) {

@@ -308,8 +308,8 @@ llvm::Value* FullCode::edge_holds(const analysis::EdgeComparison& comparison,
                                   const std::optional<std::uint64_t>& result) {
   if (comparison.bound == ir::kNone)
     return reach_of(comparison.index, comparison.lanes, false, nullptr).holds;
-  const bool equality = comparison.how == ir::Icmp::eq || comparison.how == ir::Icmp::ne;
-  const bool is_signed = comparison.how <= ir::Icmp::sge;
+  const bool equality = ir::is_equality(comparison.how);
+  const bool is_signed = equality || ir::is_signed(comparison.how);
   llvm::Value* const bound = values_.scalar(comparison.bound);
   const Reach index = reach_of(comparison.index, comparison.lanes, is_signed, bound->getType());
   llvm::Value* agree = nullptr;

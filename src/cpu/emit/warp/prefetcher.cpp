@@ -25,9 +25,7 @@ constexpr std::size_t kMaxLines = 4;
 /// than 4 or 32.
 constexpr std::uint64_t kBlocksAheadBytes = std::uint64_t{16} << 10;
 constexpr std::uint64_t kMostBlocksAhead = 8;
-/// Blocks that are pieces of rows prefetch that many blocks ahead. Measured: better than one, and than four.
-constexpr std::int64_t kPiecesAhead = 2;
-/// Kernels with fewer loads, like a stencil of five points, gain nothing from that.
+/// Kernels with fewer loads, like a stencil of five points, gain nothing from prefetching pieces of rows.
 constexpr std::size_t kManyLoads = 8;
 /// Strides of a grid that are prefetched in a loop. Measured: 16 is better than 8 or 32.
 constexpr std::uint64_t kStridesAhead = 16;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the analysis assumes of indices at the edges of the data.
+// These tests say what the analysis assumes of indices at the edges of the data.
 #include <functional>
 
 #include "testing.hpp"
